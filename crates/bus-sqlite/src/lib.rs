@@ -1,0 +1,1 @@
+//! Journal, queues, live text, artifacts and working memory in one SQLite file.

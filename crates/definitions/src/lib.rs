@@ -1,0 +1,1 @@
+//! What people write: agent and tool files, checked, with file, line, field and fix; pure.

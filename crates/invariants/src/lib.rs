@@ -1,0 +1,1 @@
+//! Named rules over a recorded history; pure.

@@ -1,0 +1,1 @@
+//! Bus, working memory, model, clock, ids: traits and their contracts.

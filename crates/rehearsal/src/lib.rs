@@ -1,0 +1,1 @@
+//! A scripted model, served over HTTP in the OpenAI streaming wire format.

@@ -1,0 +1,1 @@
+//! Settings, telemetry, health, task set, two-step shutdown.

@@ -1,0 +1,1 @@
+//! Seeded worlds: real planners and workers over a simulated bus in virtual time.

@@ -1,0 +1,1 @@
+//! What a call may do next: claim, start, retry, breaker, doubt; pure.

@@ -1,0 +1,2 @@
+//! The project's own chores: cargo xtask help.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The wire: ids, subjects, records, envelope, error codes, transcript.

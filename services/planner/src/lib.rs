@@ -1,0 +1,1 @@
+//! Drives planner-core: load, decide, append, ask the model.

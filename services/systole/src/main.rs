@@ -1,0 +1,2 @@
+//! The one binary: command line and all-in-one mode.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Drives tool-core: claim, run, record, report, ack.

@@ -1,0 +1,1 @@
+//! Whole-program tests: real binaries, free ports, own folders, kill -9.
