@@ -1,1 +1,3 @@
 //! Drives tool-core: claim, run, record, report, ack.
+
+pub mod executor;

@@ -1,0 +1,124 @@
+//! What an agent promises: its file, checked and filled with defaults.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ids::{AgentName, Fingerprint, ToolName};
+
+/// How calls travel in the model's reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// The provider's `tool_calls`.
+    #[default]
+    Native,
+    /// One JSON object with `reasoning` and `tool_calls` in the text.
+    Contract,
+}
+
+/// Which calls are dispatched before the reply has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EarlyDispatch {
+    /// Read-only and idempotent tools.
+    #[default]
+    Safe,
+    /// Every tool.
+    All,
+    /// None.
+    Off,
+}
+
+/// Where a run stops.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    /// Model requests per run.
+    pub max_turns: u32,
+    /// Tokens per run, prompt and reply together.
+    pub max_tokens: u64,
+    /// Money per run, in millionths of a US dollar.
+    pub max_micro_usd: u64,
+    /// Wall time per run, in milliseconds.
+    pub max_wall_ms: u64,
+    /// Tool calls per run.
+    pub max_tool_calls: u32,
+    /// Times the same call with the same arguments may come in one run before it is refused.
+    pub max_repeats: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_turns: 10,
+            max_tokens: 200_000,
+            max_micro_usd: 100_000,
+            max_wall_ms: 15 * 60 * 1000,
+            max_tool_calls: 50,
+            max_repeats: 3,
+        }
+    }
+}
+
+impl Limits {
+    /// Wall time per run.
+    pub fn max_wall(&self) -> Duration {
+        Duration::from_millis(self.max_wall_ms)
+    }
+}
+
+/// The turn limit of a task rated from 1 (simple) to 5: `3 + ceil(complexity / 2)`.
+pub fn turns_for_complexity(complexity: u32) -> u32 {
+    complexity.div_ceil(2).saturating_add(3)
+}
+
+/// One agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Agent {
+    /// Its name.
+    pub name: AgentName,
+    /// Who it is and what it does; the first block of every request.
+    pub role: String,
+    /// Standing instructions, verbatim in every request.
+    #[serde(default)]
+    pub instructions: Vec<String>,
+    /// The model to ask for.
+    pub model: String,
+    /// Sampling temperature; left to the provider when absent.
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    /// The model's window, in tokens.
+    pub context_window: u32,
+    /// The share of the window that a request may take, as a fraction.
+    pub context_window_ratio: f64,
+    /// How calls travel.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Which calls go out early.
+    #[serde(default)]
+    pub early_dispatch: EarlyDispatch,
+    /// The tools it may use.
+    pub tools: Vec<ToolName>,
+    /// What it may do, matched against a tool's permissions.
+    #[serde(default)]
+    pub permissions: Vec<String>,
+    /// Where a run stops.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Whether inputs such as "that's all, thanks" end a run.
+    #[serde(default = "yes")]
+    pub end_intent: bool,
+    /// JSON Schema of the answer, when it has to be JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// How long an approval may wait, in milliseconds.
+    pub approval_ms: u64,
+    /// Hash over the agent's file.
+    pub fingerprint: Fingerprint,
+}
+
+fn yes() -> bool {
+    true
+}

@@ -1,0 +1,274 @@
+//! What a reader of a thread sees: the journal in the order it was written, told for people and
+//! programs outside. The names are stable.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::call::{Disposition, Start};
+use crate::error_code::ErrorCode;
+use crate::fact::{EndReason, Fact, Outcome, SealReason, Usage};
+use crate::ids::{AgentName, ArgumentsHash, Sequence, ThreadId, ToolCallId};
+use crate::input::InputBody;
+use crate::live::Channel;
+use crate::observation::{Observation, Receipt};
+use crate::record::{Placed, Record};
+use crate::time::Timestamp;
+use crate::tool::Effect;
+
+/// One event with its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadEvent {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The record it tells of; for live text the `turn_started` it belongs to.
+    pub sequence: Sequence,
+    /// When, in server time; absent for live text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// An input was accepted.
+    Input {
+        /// `message`, `steer`, `interrupt`, `cancel` or `decision`.
+        input: String,
+        /// Its words, when it has some.
+        text: String,
+    },
+    /// A model request begins.
+    TurnStarted {
+        /// The run.
+        run: u32,
+        /// The turn.
+        turn: u32,
+        /// Which start of the turn.
+        start: u32,
+        /// Who answers.
+        agent: AgentName,
+    },
+    /// A piece of the reply while it streams.
+    Delta {
+        /// The turn.
+        turn: u32,
+        /// Which channel.
+        channel: Channel,
+        /// Where it begins, in bytes.
+        offset: u64,
+        /// The piece.
+        delta: String,
+    },
+    /// The reply is complete.
+    TurnCompleted {
+        /// The run.
+        run: u32,
+        /// The turn.
+        turn: u32,
+        /// What the model said.
+        text: String,
+        /// Ids of its calls.
+        calls: Vec<ToolCallId>,
+        /// What it cost.
+        usage: Usage,
+    },
+    /// The reply was cut short.
+    TurnSealed {
+        /// The run.
+        run: u32,
+        /// The turn.
+        turn: u32,
+        /// The text so far.
+        text: String,
+        /// Ids of the calls it keeps.
+        calls: Vec<ToolCallId>,
+        /// Why.
+        why: SealReason,
+    },
+    /// A call was dispatched.
+    ToolCall {
+        /// The call.
+        tool_call_id: ToolCallId,
+        /// The turn.
+        turn: u32,
+        /// The tool.
+        tool: String,
+        /// Its arguments.
+        arguments: Map<String, Value>,
+        /// What repeating does.
+        effect: Effect,
+    },
+    /// An attempt with an effect began.
+    ToolStarted {
+        /// The call.
+        tool_call_id: ToolCallId,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// A call can no longer start.
+    ToolBarred {
+        /// The call.
+        tool_call_id: ToolCallId,
+    },
+    /// A call was answered.
+    Observation {
+        /// The call.
+        tool_call_id: ToolCallId,
+        /// Absent on success.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<ErrorCode>,
+        /// What the model reads.
+        content: String,
+        /// How far it had come.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        receipt: Option<Receipt>,
+        /// How long the attempt took.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
+    },
+    /// A person is asked.
+    ApprovalAsked {
+        /// The call.
+        tool_call_id: ToolCallId,
+        /// The tool.
+        tool: String,
+        /// What exactly.
+        arguments_hash: ArgumentsHash,
+        /// When silence denies.
+        expires: Timestamp,
+    },
+    /// The run is over.
+    RunFinished {
+        /// The run.
+        run: u32,
+        /// How.
+        outcome: Outcome,
+        /// Why.
+        reason: EndReason,
+        /// The error, when it is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<ErrorCode>,
+        /// The answer.
+        answer: String,
+        /// Turns.
+        turns: u32,
+        /// Calls.
+        calls: u32,
+        /// Cost.
+        usage: Usage,
+    },
+    /// A record was set aside.
+    Parked {
+        /// Which.
+        parked: Sequence,
+        /// Why.
+        why: String,
+    },
+}
+
+/// The events that a record tells of: none for a tick, several when a turn answers calls itself.
+pub fn events_of(thread: ThreadId, placed: &Placed) -> Vec<ThreadEvent> {
+    let events = match &placed.record {
+        Record::Input(input) => vec![input_event(&input.body)],
+        Record::Fact(fact) => fact_events(fact),
+        Record::ToolCall(call) => vec![Event::ToolCall {
+            tool_call_id: call.tool_call_id.clone(),
+            turn: call.turn,
+            tool: call.tool.to_string(),
+            arguments: call.arguments.clone(),
+            effect: call.effect,
+        }],
+        Record::Start(start) => vec![start_event(start)],
+        Record::Observation(observation) => vec![observation_event(observation)],
+        Record::Tick => Vec::new(),
+    };
+    let place = |event| ThreadEvent { thread, sequence: placed.sequence, at: Some(placed.at), event };
+    events.into_iter().map(place).collect()
+}
+
+fn input_event(body: &InputBody) -> Event {
+    let (input, text) = match body {
+        InputBody::Message(message) => ("message", message.text.clone()),
+        InputBody::Steer(message) => ("steer", message.text.clone()),
+        InputBody::Interrupt(message) => ("interrupt", message.text.clone()),
+        InputBody::Cancel { reason } => ("cancel", reason.clone()),
+        InputBody::Decision(decision) => ("decision", decision.note.clone()),
+    };
+    Event::Input { input: input.to_owned(), text }
+}
+
+fn start_event(start: &Start) -> Event {
+    match start {
+        Start::Started(s) => {
+            Event::ToolStarted { tool_call_id: s.tool_call_id.clone(), attempt: s.attempt }
+        }
+        Start::Barred(b) => Event::ToolBarred { tool_call_id: b.tool_call_id.clone() },
+    }
+}
+
+fn observation_event(observation: &Observation) -> Event {
+    Event::Observation {
+        tool_call_id: observation.tool_call_id.clone(),
+        code: observation.code,
+        content: observation.content.clone(),
+        receipt: observation.receipt,
+        duration_ms: observation.stamp.as_ref().map(|stamp| stamp.duration_ms),
+    }
+}
+
+fn fact_events(fact: &Fact) -> Vec<Event> {
+    match fact {
+        Fact::TurnStarted(t) => vec![Event::TurnStarted {
+            run: t.run,
+            turn: t.turn,
+            start: t.start,
+            agent: t.agent.clone(),
+        }],
+        Fact::TurnCompleted(t) => {
+            let (calls, answered) = calls_and_answers(&t.calls);
+            let (run, turn, text, usage) = (t.run, t.turn, t.text.clone(), t.usage);
+            let completed = Event::TurnCompleted { run, turn, text, calls, usage };
+            std::iter::once(completed).chain(answered).collect()
+        }
+        Fact::TurnSealed(t) => {
+            let (calls, answered) = calls_and_answers(&t.calls);
+            let (run, turn, text, why) = (t.run, t.turn, t.text.clone(), t.why);
+            let sealed = Event::TurnSealed { run, turn, text, calls, why };
+            std::iter::once(sealed).chain(answered).collect()
+        }
+        Fact::CallClosed { observation } => vec![observation_event(observation)],
+        Fact::ApprovalAsked(asked) => vec![Event::ApprovalAsked {
+            tool_call_id: asked.tool_call_id.clone(),
+            tool: asked.tool.to_string(),
+            arguments_hash: asked.arguments_hash.clone(),
+            expires: asked.expires,
+        }],
+        Fact::RunFinished(f) => vec![Event::RunFinished {
+            run: f.run,
+            outcome: f.outcome,
+            reason: f.reason,
+            code: f.code,
+            answer: f.answer.clone(),
+            turns: f.turns,
+            calls: f.calls,
+            usage: f.usage,
+        }],
+        Fact::Parked { sequence, why } => {
+            vec![Event::Parked { parked: *sequence, why: why.clone() }]
+        }
+    }
+}
+
+fn calls_and_answers(calls: &[crate::call::RequestedCall]) -> (Vec<ToolCallId>, Vec<Event>) {
+    let ids = calls.iter().map(|call| call.tool_call_id.clone()).collect();
+    let answers = calls.iter().filter_map(|call| match &call.disposition {
+        Disposition::Answered(observation) => Some(observation_event(observation)),
+        Disposition::Dispatch | Disposition::AwaitApproval => None,
+    });
+    (ids, answers.collect())
+}

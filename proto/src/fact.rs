@@ -1,0 +1,233 @@
+//! What a planner records for itself and for readers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::call::RequestedCall;
+use crate::error_code::ErrorCode;
+use crate::ids::{AgentName, ArgumentsHash, Fingerprint, InstanceId, Sequence, ToolCallId, ToolName};
+use crate::observation::Observation;
+use crate::time::Timestamp;
+
+/// One fact of the fenced chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+pub enum Fact {
+    /// A model request is about to be made.
+    TurnStarted(TurnStarted),
+    /// The reply ended; names every call of the turn.
+    TurnCompleted(TurnCompleted),
+    /// The reply was cut short; keeps the text so far and the calls already in the journal.
+    TurnSealed(TurnSealed),
+    /// A call is answered without a worker.
+    CallClosed {
+        /// Its one observation.
+        observation: Observation,
+    },
+    /// A person is asked.
+    ApprovalAsked(ApprovalAsked),
+    /// The run is over.
+    RunFinished(RunFinished),
+    /// A record that nobody can decode is skipped by every fold.
+    Parked {
+        /// The skipped record.
+        sequence: Sequence,
+        /// Why it could not be read.
+        why: String,
+    },
+}
+
+/// A model request is about to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnStarted {
+    /// From 1 in the thread.
+    pub run: u32,
+    /// From 1 in the run.
+    pub turn: u32,
+    /// Which start of this turn, from 1; a crash without a dispatch starts it again.
+    pub start: u32,
+    /// The last sequence folded into the request; all above it is unread.
+    pub seen: Sequence,
+    /// The planner instance that asks.
+    pub owner: InstanceId,
+    /// The delivery that is held until the turn is settled.
+    pub held_by: Sequence,
+    /// When the turn is overdue, in server time.
+    pub deadline: Timestamp,
+    /// Who answers.
+    pub agent: AgentName,
+    /// The agent's file as it was.
+    pub agent_fingerprint: Fingerprint,
+}
+
+/// Tokens and money of one model request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Tokens sent.
+    pub prompt_tokens: u64,
+    /// Tokens received.
+    pub completion_tokens: u64,
+    /// Millionths of a US dollar; absent when the price is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_usd: Option<u64>,
+}
+
+impl Usage {
+    /// The sum; a price is known as soon as one part knows it.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),
+            completion_tokens: self.completion_tokens.saturating_add(other.completion_tokens),
+            micro_usd: match (self.micro_usd, other.micro_usd) {
+                (Some(a), Some(b)) => Some(a.saturating_add(b)),
+                (known, None) | (None, known) => known,
+            },
+        }
+    }
+
+    /// Tokens both ways.
+    pub fn tokens(&self) -> u64 {
+        self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+}
+
+/// The reply ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnCompleted {
+    /// The run.
+    pub run: u32,
+    /// The turn.
+    pub turn: u32,
+    /// The record that started it.
+    pub started: Sequence,
+    /// What the model said.
+    pub text: String,
+    /// What it thought, when it shows that apart.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reasoning: String,
+    /// Every call of the turn, in reply order.
+    pub calls: Vec<RequestedCall>,
+    /// The model that answered.
+    pub model: String,
+    /// What it cost.
+    pub usage: Usage,
+    /// How sure the model said it is, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// Provider fields of the reply that must be sent back unread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opaque: Option<serde_json::Value>,
+}
+
+/// Why a turn was sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SealReason {
+    /// Its owner died.
+    OwnerLost,
+    /// The model's stream broke after a call was dispatched.
+    StreamBroken,
+    /// The user interrupted or cancelled.
+    Interrupted,
+}
+
+/// The reply was cut short.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnSealed {
+    /// The run.
+    pub run: u32,
+    /// The turn.
+    pub turn: u32,
+    /// The record that started it.
+    pub started: Sequence,
+    /// The text so far.
+    pub text: String,
+    /// The reasoning so far.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reasoning: String,
+    /// Exactly the calls that were already in the journal, in reply order.
+    pub calls: Vec<RequestedCall>,
+    /// Why.
+    pub why: SealReason,
+    /// What it cost as far as known.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+/// A person is asked about one call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalAsked {
+    /// The call.
+    pub tool_call_id: ToolCallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// What exactly is asked for.
+    pub arguments_hash: ArgumentsHash,
+    /// The tool as it was.
+    pub fingerprint: Fingerprint,
+    /// When silence becomes a denial, in server time.
+    pub expires: Timestamp,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The agent answered.
+    Answered,
+    /// It could not go on.
+    Failed,
+    /// It was stopped: by a person or by a limit.
+    Stopped,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// The reply had no call: it is the answer.
+    Answer,
+    /// The model said it is sure, and no call is open.
+    Confident,
+    /// Two turns in a row brought no new call.
+    NothingNew,
+    /// The user ended it.
+    UserEnded,
+    /// The turn limit.
+    MaxTurns,
+    /// The token limit.
+    MaxTokens,
+    /// The money limit.
+    MaxMoney,
+    /// The wall-time limit.
+    MaxWallTime,
+    /// The tool-call limit.
+    MaxToolCalls,
+    /// A cancel.
+    Cancelled,
+    /// An error; the code says which.
+    Error,
+}
+
+/// The run is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunFinished {
+    /// The run.
+    pub run: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why.
+    pub reason: EndReason,
+    /// The error, when the reason is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<ErrorCode>,
+    /// The answer, or what is known so far. Never empty.
+    pub answer: String,
+    /// Turns made.
+    pub turns: u32,
+    /// Calls made.
+    pub calls: u32,
+    /// What it cost in all.
+    pub usage: Usage,
+}

@@ -1,0 +1,186 @@
+//! What a model is asked and what comes back, whatever the provider's wire looks like.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::agent::Protocol;
+use crate::fact::Usage;
+use crate::ids::ToolName;
+use crate::transcript::Transcript;
+
+/// A tool as the model sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelTool {
+    /// Its name.
+    pub name: ToolName,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+/// A named part of the prompt, in a stable order so that prefixes stay cacheable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Block {
+    /// Which part, for `show --prompt`: `role`, `instructions`, `tools`, `summary`, `steps`, `output`.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// One model request. The conversation can only be a [`Transcript`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelRequest {
+    /// The model to ask for.
+    pub model: String,
+    /// How calls travel.
+    pub protocol: Protocol,
+    /// Goes before the conversation, as the system message.
+    pub head: Vec<Block>,
+    /// The conversation.
+    pub transcript: Transcript,
+    /// Goes after the conversation, as a last system word; may be empty.
+    pub tail: Vec<Block>,
+    /// The tools on offer.
+    pub tools: Vec<ModelTool>,
+    /// Sampling temperature.
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    /// Limit of the reply, in tokens.
+    #[serde(default)]
+    pub max_completion_tokens: Option<u32>,
+}
+
+/// Why the reply ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// Said all.
+    Stop,
+    /// Asked for tools.
+    ToolCalls,
+    /// Ran into the token limit.
+    Length,
+    /// A filter cut it.
+    ContentFilter,
+}
+
+/// A call whose arguments have closed in the stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadyCall {
+    /// Place among the calls of the reply, from 0, in wire order.
+    pub position: u32,
+    /// The name as resolved by the reader, or as sent when it is none of the offered tools.
+    pub name: String,
+    /// The arguments.
+    pub arguments: Map<String, Value>,
+    /// Provider fields that came with it.
+    #[serde(default)]
+    pub opaque: Option<Value>,
+}
+
+/// A call that was begun but cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BrokenCall {
+    /// Place among the calls of the reply, from 0, in wire order.
+    pub position: u32,
+    /// The name as far as known.
+    pub name: String,
+    /// The arguments as they came, cut to 4 KiB.
+    pub raw: String,
+    /// What is wrong with them.
+    pub problem: String,
+}
+
+/// How a reply ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplyEnd {
+    /// Why; absent when the provider gave no reason.
+    pub finish: Option<Finish>,
+    /// What it cost, when the provider said so.
+    pub usage: Option<Usage>,
+    /// The model that answered, when the provider said so.
+    pub model: Option<String>,
+    /// How sure the model said it is (`contract`).
+    #[serde(default)]
+    pub confidence: Option<f64>,
+    /// Provider fields of the reply that must be sent back unread.
+    #[serde(default)]
+    pub opaque: Option<Value>,
+}
+
+/// What happens while a reply streams.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum ModelEvent {
+    /// More of what it says.
+    Text {
+        /// The new part.
+        delta: String,
+    },
+    /// More of what it thinks.
+    Reasoning {
+        /// The new part.
+        delta: String,
+    },
+    /// A call has begun; its arguments still come.
+    CallStarted {
+        /// Place among the calls.
+        position: u32,
+        /// The name as far as known.
+        name: String,
+    },
+    /// A call can be dispatched.
+    CallReady(ReadyCall),
+    /// A call cannot run.
+    CallBroken(BrokenCall),
+    /// The reply is over; always the last event of a good stream.
+    End(ReplyEnd),
+}
+
+/// What went wrong with a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelErrorKind {
+    /// The provider reported an error inside the stream or body.
+    ProviderError,
+    /// An HTTP status that is not success.
+    HttpError,
+    /// Connection refused, reset, DNS, TLS.
+    Network,
+    /// The body ended without an end.
+    Truncated,
+    /// First-token, idle or total deadline.
+    Timeout,
+    /// The reply ran into the token limit inside a call or object.
+    Length,
+    /// A filter cut it.
+    ContentFilter,
+    /// The reply had nothing in it.
+    EmptyResponse,
+    /// A piece of the stream was not JSON.
+    MalformedChunk,
+    /// The body was not a reply at all.
+    BadResponse,
+    /// The `contract` object was not one.
+    ContractViolation,
+}
+
+/// A reply that failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// What went wrong.
+    pub kind: ModelErrorKind,
+    /// Whether the same request may succeed later.
+    pub retryable: bool,
+    /// How long the provider asked to wait.
+    pub retry_after: Option<Duration>,
+    /// The HTTP status, when there was one.
+    pub status: Option<u16>,
+    /// What the provider said, for people.
+    pub message: String,
+}
