@@ -1,5 +1,7 @@
 //! A hunt for mutants in a workspace of one tiny simulation, built for real.
 
+#![cfg(test)]
+
 use std::fs;
 use std::path::Path;
 
@@ -41,7 +43,8 @@ fn mutant(name: &str, find: &str, healthy: &str, broken: &str) -> serde_json::Va
     })
 }
 
-fn hunt(mutants: &serde_json::Value) -> Result<(), String> {
+/// What the hunt complains about.
+fn hunt(mutants: &serde_json::Value) -> Option<String> {
     let folder = TempDir::new().unwrap();
     let write = |path: &str, text: &str| {
         let path = folder.path().join(path);
@@ -51,7 +54,7 @@ fn hunt(mutants: &serde_json::Value) -> Result<(), String> {
     write("Cargo.toml", MANIFEST);
     write("crates/simulation/main.rs", MAIN);
     write("crates/simulation/mutants.json", &mutants.to_string());
-    mutants::hunt(&house(folder.path())).map_err(|error| error.to_string())
+    mutants::hunt(&house(folder.path())).err().map(|error| error.to_string())
 }
 
 fn house(root: &Path) -> House {
@@ -61,7 +64,7 @@ fn house(root: &Path) -> House {
 #[test]
 fn a_mutant_that_breaks_an_invariant_is_found() {
     let off_by_one = mutant("off_by_one", "let sum = 1 + 1;", "1 + 1", "1 + 2");
-    assert_eq!(hunt(&serde_json::json!([off_by_one])), Ok(()));
+    assert_eq!(hunt(&serde_json::json!([off_by_one])), None);
 }
 
 #[test]
@@ -69,7 +72,7 @@ fn a_mutant_that_nobody_notices_fails_the_hunt() {
     let off_by_one = mutant("off_by_one", "let sum = 1 + 1;", "1 + 1", "1 + 2");
     let unseen = mutant("unseen", "let _unseen = 5;", "5", "6");
     let error = "not found within 1000 seeds: unseen (a test)".to_owned();
-    assert_eq!(hunt(&serde_json::json!([off_by_one, unseen])), Err(error));
+    assert_eq!(hunt(&serde_json::json!([off_by_one, unseen])), Some(error));
 }
 
 #[test]
@@ -77,11 +80,11 @@ fn a_mutant_whose_text_is_gone_fails_before_anything_is_built() {
     let lost = mutant("lost", "let sum = 9;", "9", "8");
     let error = "mutant lost: its text occurs 0 times in crates/simulation/main.rs, not once: \
                  \"let sum = 9;\"";
-    assert_eq!(hunt(&serde_json::json!([lost])), Err(error.to_owned()));
+    assert_eq!(hunt(&serde_json::json!([lost])), Some(error.to_owned()));
 }
 
 #[test]
 fn an_empty_list_is_no_hunt() {
     let error = "crates/simulation/mutants.json is empty".to_owned();
-    assert_eq!(hunt(&serde_json::json!([])), Err(error));
+    assert_eq!(hunt(&serde_json::json!([])), Some(error));
 }
