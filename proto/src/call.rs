@@ -21,6 +21,20 @@ pub enum Disposition {
     Answered(Box<Observation>),
 }
 
+/// What the planner knew of the tool when it accepted a call, so that whoever completes the turn
+/// needs no registry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Terms {
+    /// What repeating does.
+    pub effect: Effect,
+    /// The tool as the planner knew it.
+    pub fingerprint: Fingerprint,
+    /// Limit of one attempt, in milliseconds.
+    pub timeout_ms: u64,
+    /// Retries inside the dispatch.
+    pub retry: Retry,
+}
+
 /// A call as the model asked for it, in the order of the reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestedCall {
@@ -33,6 +47,9 @@ pub struct RequestedCall {
     /// Provider fields that must be sent back unread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<Value>,
+    /// Present unless the call is answered at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Terms>,
     /// What the planner made of it.
     pub disposition: Disposition,
 }
@@ -63,14 +80,9 @@ pub struct ToolCall {
     pub arguments: Map<String, Value>,
     /// Their hash.
     pub arguments_hash: ArgumentsHash,
-    /// What repeating does.
-    pub effect: Effect,
-    /// The tool as the planner knew it.
-    pub fingerprint: Fingerprint,
-    /// Limit of one attempt, in milliseconds.
-    pub timeout_ms: u64,
-    /// Retries inside the dispatch.
-    pub retry: Retry,
+    /// What the planner knew of the tool.
+    #[serde(flatten)]
+    pub terms: Terms,
     /// No worker starts it later than this, in server time.
     pub start_by: Timestamp,
     /// The planner closes it at this time, in server time.

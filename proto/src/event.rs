@@ -181,7 +181,7 @@ pub fn events_of(thread: ThreadId, placed: &Placed) -> Vec<ThreadEvent> {
             turn: call.turn,
             tool: call.tool.to_string(),
             arguments: call.arguments.clone(),
-            effect: call.effect,
+            effect: call.terms.effect,
         }],
         Record::Start(start) => vec![start_event(start)],
         Record::Observation(observation) => vec![observation_event(observation)],

@@ -58,6 +58,9 @@ pub struct TurnStarted {
     pub agent: AgentName,
     /// The agent's file as it was.
     pub agent_fingerprint: Fingerprint,
+    /// A word of the runtime that this request ends with, such as why an answer was not accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// Tokens and money of one model request.
@@ -230,4 +233,7 @@ pub struct RunFinished {
     pub calls: u32,
     /// What it cost in all.
     pub usage: Usage,
+    /// The answer could not be checked in time against the agent's output schema.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unevaluated: bool,
 }
