@@ -4,7 +4,8 @@
 use super::{Problem, TextFile};
 use crate::house::{Dependency, Member};
 
-const PURE: [&str; 5] = ["definitions", "invariants", "memory-core", "planner-core", "tool-core"];
+const PURE: [&str; 6] =
+    ["argument-check", "definitions", "invariants", "memory-core", "planner-core", "tool-core"];
 
 /// What a pure crate may not depend on: runtimes, clocks, chance, I/O.
 const IMPURE: [&str; 12] = [
@@ -113,7 +114,9 @@ fn may_see(member: &str) -> Option<fn(&str) -> bool> {
             Some(|name| !["testkit", "simulation", "system-tests", "xtask"].contains(&name))
         }
         "system-tests" | "loadtest" => Some(|_| true),
-        pure if is_pure(pure) => Some(|name| name == "proto"),
+        "argument-check" => Some(|name| name == "proto"),
+        // How arguments are checked is one rule for model, planner and worker.
+        pure if is_pure(pure) => Some(|name| ["proto", "argument-check"].contains(&name)),
         adapter if is_adapter(adapter) => Some(sees_ports),
         _ => None,
     }
@@ -124,7 +127,7 @@ fn sees_ports(name: &str) -> bool {
 }
 
 fn sees_service_parts(name: &str) -> bool {
-    sees_ports(name) || ["definitions", "service-runtime"].contains(&name)
+    sees_ports(name) || ["argument-check", "definitions", "service-runtime"].contains(&name)
 }
 
 #[cfg(test)]
@@ -178,6 +181,7 @@ mod tests {
         let allowed = [
             ("planner", "planner-core"),
             ("worker", "definitions"),
+            ("tool-core", "argument-check"),
             ("systole", "bus-sqlite"),
             ("system-tests", "bus-sqlite"),
             ("simulation", "invariants"),
