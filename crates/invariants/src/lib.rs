@@ -1,1 +1,90 @@
-//! Named rules over a recorded history; pure.
+//! Named rules over the recorded history of one thread; pure.
+//!
+//! Tests, the simulation, the load test and production judge a journal by these same functions. A
+//! [`Checker`] is fed one record after another and answers at once what each record breaks;
+//! [`Checker::at_rest`] adds what must hold once nothing is under way: no delivery is held, no
+//! schedule is armed.
+//!
+//! Reading order: [`rule`], then the state that judges: `calls`, `starts`, `turns`, `inputs`.
+
+mod calls;
+mod inputs;
+pub mod rule;
+mod starts;
+mod turns;
+
+use proto::ids::Sequence;
+use proto::record::{Placed, Record};
+
+pub use rule::{Invariant, Violation};
+
+use calls::Calls;
+use inputs::Inputs;
+use rule::Report;
+use turns::Turns;
+
+/// What the records so far, in order, break.
+pub fn check(history: &[Placed]) -> Vec<Violation> {
+    let mut checker = Checker::default();
+    history.iter().flat_map(|placed| checker.push(placed)).collect()
+}
+
+/// What a history breaks when nothing more will be appended by itself.
+pub fn check_at_rest(history: &[Placed]) -> Vec<Violation> {
+    let mut checker = Checker::default();
+    let mut found: Vec<Violation> =
+        history.iter().flat_map(|placed| checker.push(placed)).collect();
+    found.extend(checker.at_rest());
+    found
+}
+
+/// Judges one thread record by record. A push costs no more than the calls of one turn.
+#[derive(Clone, Debug, Default)]
+pub struct Checker {
+    last: Sequence,
+    calls: Calls,
+    turns: Turns,
+    inputs: Inputs,
+}
+
+impl Checker {
+    /// Nothing recorded yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next record of the thread and answers what it breaks.
+    pub fn push(&mut self, placed: &Placed) -> Vec<Violation> {
+        let mut report = Report::at(placed.sequence);
+        if placed.sequence <= self.last {
+            let why = format!("it follows sequence {}", self.last);
+            report.breaks(Invariant::SequencesIncrease, why);
+        }
+        self.last = self.last.max(placed.sequence);
+        match &placed.record {
+            Record::Input(input) => {
+                self.inputs.push(placed.sequence, input, self.turns.is_active());
+            }
+            Record::Fact(fact) => self.push_fact(placed.sequence, fact, &mut report),
+            Record::ToolCall(call) => {
+                self.turns.judge_dispatch(call, &mut report);
+                self.calls.dispatched(placed.sequence, call, &mut report);
+            }
+            Record::Start(start) => self.calls.start(start, &mut report),
+            Record::Observation(observation) => {
+                self.calls.observed(placed.sequence, observation, &mut report);
+            }
+            Record::Tick => {}
+        }
+        report.found
+    }
+
+    /// What is left undone if the thread rests after the last record.
+    pub fn at_rest(&self) -> Vec<Violation> {
+        let mut report = Report::at(self.last);
+        self.turns.judge_rest(&mut report);
+        self.calls.judge_rest(&self.turns, &mut report);
+        self.inputs.judge_rest(&mut report);
+        report.found
+    }
+}

@@ -1,0 +1,62 @@
+//! The start subject of one call: attempts and the bar.
+
+use proto::call::{Start, Started};
+use proto::tool::Effect;
+
+use crate::rule::{Invariant, Report};
+
+/// What lies on a call's start subject.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Starts {
+    attempts: u32,
+    barred: bool,
+}
+
+impl Starts {
+    /// Judges the next record of the subject. `effect` is the class of a dispatched call.
+    pub(crate) fn push(
+        &mut self,
+        start: &Start,
+        effect: Option<Effect>,
+        answered: bool,
+        report: &mut Report,
+    ) {
+        if self.barred {
+            report.breaks(Invariant::BarIsFinal, "the call was barred before");
+        }
+        match start {
+            Start::Barred(_) => self.barred = true,
+            Start::Started(started) => {
+                self.judge(started, effect, answered, report);
+                self.attempts = self.attempts.saturating_add(1);
+            }
+        }
+    }
+
+    fn judge(
+        &self,
+        started: &Started,
+        effect: Option<Effect>,
+        answered: bool,
+        report: &mut Report,
+    ) {
+        let next = self.attempts.saturating_add(1);
+        if effect == Some(Effect::Irreversible) && self.attempts > 0 {
+            let why = format!("{} is irreversible and had started", started.tool_call_id);
+            report.breaks(Invariant::NoSecondStart, why);
+        }
+        if started.attempt != next {
+            let why = format!("attempt {} where {next} was next", started.attempt);
+            report.breaks(Invariant::AttemptsAreCounted, why);
+        }
+        if effect.is_none() {
+            let why = format!("{} was never dispatched", started.tool_call_id);
+            report.breaks(Invariant::AttemptsAreCounted, why);
+        }
+        // A later attempt of a checkable call may race with its deadline; a first one is barred.
+        if answered && self.attempts == 0 {
+            let why = format!("{} was answered and not barred", started.tool_call_id);
+            report.breaks(Invariant::NoStartAfterAnswer, why);
+        }
+    }
+}
