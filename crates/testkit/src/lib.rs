@@ -1,1 +1,11 @@
-//! Fakes and conformance suites for the ports, servers on free ports.
+//! Fakes and conformance suites for the ports.
+//!
+//! - [`memory`]: a bus and a working memory in memory, with virtual time and faults to order
+//! - [`model`]: a model that replies by a script
+//! - [`servers`]: what tests do when a server is missing
+#![expect(clippy::expect_used, reason = "this crate is test code as a whole")]
+
+mod lock;
+pub mod memory;
+pub mod model;
+pub mod servers;
