@@ -187,7 +187,8 @@ pub fn events_of(thread: ThreadId, placed: &Placed) -> Vec<ThreadEvent> {
         Record::Observation(observation) => vec![observation_event(observation)],
         Record::Tick => Vec::new(),
     };
-    let place = |event| ThreadEvent { thread, sequence: placed.sequence, at: Some(placed.at), event };
+    let place =
+        |event| ThreadEvent { thread, sequence: placed.sequence, at: Some(placed.at), event };
     events.into_iter().map(place).collect()
 }
 

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::RequestedCall;
 use crate::error_code::ErrorCode;
-use crate::ids::{AgentName, ArgumentsHash, Fingerprint, InstanceId, Sequence, ToolCallId, ToolName};
+use crate::ids::{
+    AgentName, ArgumentsHash, Fingerprint, InstanceId, Sequence, ToolCallId, ToolName,
+};
 use crate::observation::Observation;
 use crate::time::Timestamp;
 
@@ -174,7 +176,9 @@ pub struct ApprovalAsked {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The agent answered.
@@ -186,7 +190,9 @@ pub enum Outcome {
 }
 
 /// Why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
     /// The reply had no call: it is the answer.
@@ -218,6 +224,8 @@ pub enum EndReason {
 pub struct RunFinished {
     /// The run.
     pub run: u32,
+    /// The last sequence the planner had folded: what lies above it is answered by a later run.
+    pub seen: Sequence,
     /// How it ended.
     pub outcome: Outcome,
     /// Why.

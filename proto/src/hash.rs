@@ -62,7 +62,8 @@ fn write_object(map: &Map<String, Value>, out: &mut String) {
 pub fn arguments_hash(arguments: &Map<String, Value>) -> ArgumentsHash {
     let mut text = String::new();
     write_object(arguments, &mut text);
-    ArgumentsHash::new(sha256_hex(text.as_bytes())).unwrap_or_else(|_| unreachable!("hex of a digest"))
+    ArgumentsHash::new(sha256_hex(text.as_bytes()))
+        .unwrap_or_else(|_| unreachable!("hex of a digest"))
 }
 
 /// The address of a payload.
@@ -72,5 +73,6 @@ pub fn artifact_id(bytes: &[u8]) -> ArtifactId {
 
 /// The fingerprint of anything that has a canonical text.
 pub fn fingerprint(text: &str) -> Fingerprint {
-    Fingerprint::new(sha256_hex(text.as_bytes())).unwrap_or_else(|_| unreachable!("hex of a digest"))
+    Fingerprint::new(sha256_hex(text.as_bytes()))
+        .unwrap_or_else(|_| unreachable!("hex of a digest"))
 }

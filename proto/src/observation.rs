@@ -8,7 +8,9 @@ use crate::ids::{ArgumentsHash, ArtifactId, Fingerprint, InstanceId, ToolCallId}
 use crate::time::Timestamp;
 
 /// How far a cancelled or doubtful call had come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Receipt {
     /// The call never started; a journaled bar proves it where the tool needs proof.
@@ -74,7 +76,11 @@ pub struct Observation {
 
 impl Observation {
     /// An observation that a planner makes because no worker will.
-    pub fn synthesised(tool_call_id: ToolCallId, code: ErrorCode, content: impl Into<String>) -> Self {
+    pub fn synthesised(
+        tool_call_id: ToolCallId,
+        code: ErrorCode,
+        content: impl Into<String>,
+    ) -> Self {
         Self {
             tool_call_id,
             attempt: 0,

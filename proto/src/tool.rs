@@ -9,7 +9,9 @@ use serde_json::Value;
 use crate::ids::{Fingerprint, InstanceId, ToolName};
 
 /// What repeating a tool does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Changes nothing; may run any number of times.

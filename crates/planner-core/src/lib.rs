@@ -1,1 +1,39 @@
-//! What a thread does next; pure.
+//! What a thread does next. Pure: records in, decisions out; time and names are arguments.
+//!
+//! A shell loads a thread's records, folds them into a [`Thread`], asks [`decide`] for one step,
+//! carries it out, folds what it wrote, and asks again until the step is to rest. Each step is
+//! decided from the fold alone, so a crash between any two steps changes nothing: whoever holds the
+//! delivery next is told the step that is missing.
+//!
+//! Reading order:
+//!
+//! - [`thread`], [`fold`]: what is known of a thread
+//! - [`view`]: what a decision is made from and what it is
+//! - [`decide`](mod@decide): the order of questions; [`stop`], [`open_turn`], [`calls`],
+//!   [`next_turn`], [`ends`] answer them
+//! - [`live_turn`], [`accept`], [`repeats`]: one reply while it streams
+//! - [`prompt`], [`summary`]: what the model sees
+//! - [`phase`]: the states readers and metrics see
+//! - [`end_intent`], [`toolbox`]
+
+pub mod accept;
+pub mod calls;
+pub mod decide;
+pub mod end_intent;
+pub mod ends;
+pub mod fold;
+pub mod live_turn;
+pub mod next_turn;
+pub mod open_turn;
+pub mod phase;
+pub mod prompt;
+pub mod repeats;
+pub mod stop;
+pub mod summary;
+pub mod thread;
+pub mod toolbox;
+pub mod view;
+
+pub use decide::decide;
+pub use thread::Thread;
+pub use view::{Branch, Decision, Step, View, Wake};

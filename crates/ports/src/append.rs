@@ -56,17 +56,19 @@ pub async fn append_surely(
             Ok(done) if done.duplicate => return Ok(Landed::Duplicate(done.sequence)),
             Ok(done) => return Ok(Landed::At(done.sequence)),
             Err(AppendError::Fenced { last }) if !unanswered => return Ok(Landed::Lost { last }),
-            Err(AppendError::Fenced { last }) => {
-                match find_ours(journal, append, last).await? {
-                    Found::Ours(sequence) => return Ok(Landed::At(sequence)),
-                    Found::Others => return Ok(Landed::Lost { last }),
-                    Found::Unclear if left == 0 => return Err(no_answer("refused without a number")),
-                    Found::Unclear => {}
-                }
+            Err(AppendError::Fenced { last }) => match find_ours(journal, append, last).await? {
+                Found::Ours(sequence) => return Ok(Landed::At(sequence)),
+                Found::Others => return Ok(Landed::Lost { last }),
+                Found::Unclear if left == 0 => return Err(no_answer("refused without a number")),
+                Found::Unclear => {}
+            },
+            Err(AppendError::NoAnswer(why)) if left == 0 || !may_repeat => {
+                return Err(no_answer(&why));
             }
-            Err(AppendError::NoAnswer(why)) if left == 0 || !may_repeat => return Err(no_answer(&why)),
             Err(AppendError::NoAnswer(_)) => unanswered = true,
-            Err(AppendError::Bus(error)) if left == 0 || !error.is_transient() => return Err(error),
+            Err(AppendError::Bus(error)) if left == 0 || !error.is_transient() => {
+                return Err(error);
+            }
             Err(AppendError::Bus(_)) => {}
         }
         left = left.saturating_sub(1);

@@ -44,8 +44,12 @@ pub trait Queues: Send + Sync {
 
     /// Up to `max` deliveries; returns as soon as there is one, empty after `wait`.
     /// A caller that drops the future loses nothing: what was under way is redelivered.
-    async fn pull(&self, queue: &Queue, max: usize, wait: Duration)
-    -> Result<Vec<Delivery>, BusError>;
+    async fn pull(
+        &self,
+        queue: &Queue,
+        max: usize,
+        wait: Duration,
+    ) -> Result<Vec<Delivery>, BusError>;
 
     /// The work is done. Idempotent. May be forgotten by a bus that crashes.
     async fn ack(&self, token: &DeliveryToken) -> Result<(), BusError>;

@@ -51,7 +51,11 @@ impl TaskSet {
 
     /// Waits for all tasks, at most for `grace`; answers whether all ended. The rest is aborted.
     pub async fn finish(&mut self, grace: Duration) -> bool {
-        let all = async { while let Some(result) = self.tasks.join_next().await { report(result) } };
+        let all = async {
+            while let Some(result) = self.tasks.join_next().await {
+                report(result)
+            }
+        };
         let in_time = tokio::time::timeout(grace, all).await.is_ok();
         self.tasks.abort_all();
         in_time

@@ -1,0 +1,204 @@
+//! What becomes of a call the moment its arguments have closed.
+
+use argument_check::describe;
+use proto::agent::{Agent, Protocol};
+use proto::call::{Disposition, RequestedCall};
+use proto::error_code::ErrorCode;
+use proto::ids::ToolCallId;
+use proto::model::{BrokenCall, ReadyCall};
+use proto::observation::Observation;
+use serde_json::Map;
+
+use crate::calls::{needs_approval, terms};
+use crate::repeats;
+use crate::thread::{Call, Thread};
+use crate::toolbox::{FINISH, Tool, Toolbox};
+
+/// How sure a model must be for its `finish` to count.
+pub const SURE: f64 = 0.9;
+
+/// What a call is judged by.
+#[derive(Clone, Copy)]
+pub struct Judge<'a> {
+    /// The thread with its run.
+    pub thread: &'a Thread,
+    /// Who asks.
+    pub agent: &'a Agent,
+    /// What is on offer.
+    pub toolbox: &'a Toolbox,
+    /// Whether untrusted text has entered the context.
+    pub tainted: bool,
+}
+
+impl Judge<'_> {
+    /// Judges a call whose arguments could be read.
+    pub fn ready(&self, id: ToolCallId, earlier_in_reply: u32, call: ReadyCall) -> RequestedCall {
+        let verdict = self.verdict(&id, earlier_in_reply, &call);
+        let terms = match &verdict {
+            Disposition::Dispatch | Disposition::AwaitApproval => {
+                self.toolbox.get(&call.name).map(|tool| terms(&tool.contract))
+            }
+            Disposition::Answered(_) => None,
+        };
+        RequestedCall {
+            tool_call_id: id,
+            tool: call.name,
+            arguments: call.arguments,
+            opaque: call.opaque,
+            terms,
+            disposition: verdict,
+        }
+    }
+
+    /// Answers a call that could not be read.
+    pub fn broken(&self, id: ToolCallId, call: BrokenCall) -> RequestedCall {
+        let text = format!(
+            "The call was not made: its arguments are not one complete JSON object ({}). Received: \
+             {}. Send the call again with arguments as one JSON object.",
+            call.problem,
+            crate::summary::cut(&call.raw, 400)
+        );
+        let observation = Observation::synthesised(id.clone(), ErrorCode::MalformedArguments, text);
+        RequestedCall {
+            tool_call_id: id,
+            tool: call.name,
+            arguments: Map::new(),
+            opaque: None,
+            terms: None,
+            disposition: Disposition::Answered(Box::new(observation)),
+        }
+    }
+
+    fn verdict(&self, id: &ToolCallId, earlier: u32, call: &ReadyCall) -> Disposition {
+        if call.name == FINISH && self.agent.protocol == Protocol::Native {
+            return answered(finish(id, call));
+        }
+        match self.refusal(earlier, call) {
+            Some((code, text)) => answered(Observation::synthesised(id.clone(), code, text)),
+            None if self.asks(call) => Disposition::AwaitApproval,
+            None => Disposition::Dispatch,
+        }
+    }
+
+    fn asks(&self, call: &ReadyCall) -> bool {
+        let tool = self.toolbox.get(&call.name);
+        tool.is_some_and(|tool| needs_approval(&tool.contract, self.tainted))
+    }
+
+    fn refusal(&self, earlier: u32, call: &ReadyCall) -> Option<(ErrorCode, String)> {
+        if !self.agent.tools.iter().any(|name| name.as_str() == call.name) {
+            return Some((ErrorCode::UnknownTool, self.unknown(&call.name)));
+        }
+        let Some(tool) = self.toolbox.get(&call.name) else {
+            let text = format!(
+                "No worker serves {} at this moment; the call was not made. Go on without it or \
+                 try again later.",
+                call.name
+            );
+            return Some((ErrorCode::Unavailable, text));
+        };
+        self.forbidden(tool)
+            .or_else(|| invalid(tool, call))
+            .or_else(|| self.spent(earlier))
+            .or_else(|| self.repeated(call))
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let known: Vec<&str> = self.agent.tools.iter().map(|tool| tool.as_str()).collect();
+        format!(
+            "There is no tool `{}`; nothing was called. The tools are: {}.",
+            crate::summary::cut(name, 80),
+            known.join(", ")
+        )
+    }
+
+    fn forbidden(&self, tool: &Tool) -> Option<(ErrorCode, String)> {
+        let needed = &tool.contract.permissions;
+        if needed.is_empty() || needed.iter().any(|one| self.agent.permissions.contains(one)) {
+            return None;
+        }
+        let text = format!(
+            "The agent may not call {}: it needs one of the permissions {}.",
+            tool.contract.name,
+            needed.join(", ")
+        );
+        Some((ErrorCode::NotPermitted, text))
+    }
+
+    fn spent(&self, earlier: u32) -> Option<(ErrorCode, String)> {
+        let made = self.thread.run.as_ref().map_or(0, |run| run.calls).saturating_add(earlier);
+        let most = self.agent.limits.max_tool_calls;
+        (made >= most).then(|| {
+            let text = format!("The run's {most} tool calls are spent; answer with what is known.");
+            (ErrorCode::BudgetSpent, text)
+        })
+    }
+
+    fn repeated(&self, call: &ReadyCall) -> Option<(ErrorCode, String)> {
+        let run = self.thread.run.as_ref()?.number;
+        let most = self.agent.limits.max_repeats;
+        let text = repeats::refusal(self.thread, run, &call.name, &call.arguments, most)?;
+        Some((ErrorCode::RepeatedCall, text))
+    }
+}
+
+fn answered(observation: Observation) -> Disposition {
+    Disposition::Answered(Box::new(observation))
+}
+
+fn invalid(tool: &Tool, call: &ReadyCall) -> Option<(ErrorCode, String)> {
+    let problems = tool.check.check(&call.arguments).err()?;
+    let text = format!("The call was not made: {}", describe(&problems));
+    Some((ErrorCode::InvalidArguments, text))
+}
+
+/// The planner's own word on a `finish`; other calls of the reply may still void it.
+fn finish(id: &ToolCallId, call: &ReadyCall) -> Observation {
+    let answer = call.arguments.get("answer").is_some_and(|answer| !answer.is_null());
+    let sure = call.arguments.get("confidence").and_then(serde_json::Value::as_f64);
+    match sure {
+        Some(sure) if answer && sure > SURE => Observation {
+            tool_call_id: id.clone(),
+            attempt: 0,
+            code: None,
+            content: "Finished.".to_owned(),
+            artifact: None,
+            receipt: None,
+            stamp: None,
+        },
+        Some(sure) if answer => refused_finish(
+            id,
+            &format!(
+                "Not finished: a confidence of {sure} is not above {SURE}. Verify what is unsure, or \
+                 answer in plain text."
+            ),
+        ),
+        Some(_) | None => {
+            refused_finish(id, "Not finished: give `answer` and a `confidence` between 0 and 1.")
+        }
+    }
+}
+
+fn refused_finish(id: &ToolCallId, text: &str) -> Observation {
+    Observation::synthesised(id.clone(), ErrorCode::InvalidArguments, text)
+}
+
+/// Voids an accepted `finish` when the reply asked for other things too.
+pub fn void_finish_beside_others(calls: &mut [RequestedCall]) {
+    let others = calls.iter().any(|call| !matches!(call.disposition, Disposition::Answered(_)));
+    if !others {
+        return;
+    }
+    for call in calls.iter_mut().filter(|call| call.tool == FINISH) {
+        let text =
+            "Not finished: other calls of the same reply are open. Read their results first.";
+        call.disposition = answered(refused_finish(&call.tool_call_id, text));
+    }
+}
+
+/// Whether a call is a `finish` that counts.
+pub fn is_accepted_finish(call: &Call) -> bool {
+    call.requested.tool == FINISH
+        && call.closed.as_ref().is_some_and(Observation::is_ok)
+        && matches!(call.requested.disposition, Disposition::Answered(_))
+}

@@ -1,0 +1,123 @@
+//! How runs end, and what they answer when they end early.
+
+use proto::agent::{Agent, turns_for_complexity};
+use proto::error_code::ErrorCode;
+use proto::fact::{EndReason, Outcome, RunFinished, Usage};
+
+use crate::summary;
+use crate::thread::{Logged, Run, Thread};
+use crate::view::View;
+
+/// Repetitions of "nothing new" that end a run.
+const NOTHING_NEW_TURNS: u32 = 2;
+
+/// The record that ends the active run.
+pub fn finished(
+    view: &View<'_>,
+    outcome: Outcome,
+    reason: EndReason,
+    code: Option<ErrorCode>,
+    answer: String,
+) -> Option<RunFinished> {
+    let run = view.thread.run.as_ref()?;
+    Some(RunFinished {
+        run: run.number,
+        seen: view.thread.head.sequence,
+        outcome,
+        reason,
+        code,
+        answer,
+        turns: run.turns,
+        calls: run.calls,
+        usage: run.usage,
+        unevaluated: false,
+    })
+}
+
+/// The record that ends a run that no turn began.
+pub fn unstarted(
+    view: &View<'_>,
+    outcome: Outcome,
+    reason: EndReason,
+    answer: String,
+) -> RunFinished {
+    RunFinished {
+        run: view.thread.runs.saturating_add(1),
+        seen: view.thread.head.sequence,
+        outcome,
+        reason,
+        code: None,
+        answer,
+        turns: 0,
+        calls: 0,
+        usage: Usage::default(),
+        unevaluated: false,
+    }
+}
+
+/// Which limit the run has reached, if one.
+pub fn spent(view: &View<'_>, run: &Run, agent: &Agent) -> Option<EndReason> {
+    let limits = &agent.limits;
+    let max_turns =
+        run.complexity.map_or(limits.max_turns, |c| turns_for_complexity(c.clamp(1, 5)));
+    if run.turns >= max_turns {
+        return Some(EndReason::MaxTurns);
+    }
+    if run.usage.tokens() >= limits.max_tokens {
+        return Some(EndReason::MaxTokens);
+    }
+    if run.usage.micro_usd.is_some_and(|spent| spent >= limits.max_micro_usd) {
+        return Some(EndReason::MaxMoney);
+    }
+    if run.calls >= limits.max_tool_calls {
+        return Some(EndReason::MaxToolCalls);
+    }
+    (view.now.since(run.began) >= limits.max_wall()).then_some(EndReason::MaxWallTime)
+}
+
+/// Whether the run goes round in circles.
+pub fn is_idle(run: &Run) -> bool {
+    run.nothing_new >= NOTHING_NEW_TURNS
+}
+
+/// The sentence that tells a person which limit was reached.
+pub fn limit_text(reason: EndReason) -> &'static str {
+    match reason {
+        EndReason::MaxTurns => "The run reached its turn limit.",
+        EndReason::MaxTokens => "The run used up its tokens.",
+        EndReason::MaxMoney => "The run used up its money.",
+        EndReason::MaxWallTime => "The run used up its time.",
+        EndReason::MaxToolCalls => "The run used up its tool calls.",
+        EndReason::NothingNew => "Two turns in a row brought no new call, so the run ended.",
+        EndReason::Answer
+        | EndReason::Confident
+        | EndReason::UserEnded
+        | EndReason::Cancelled
+        | EndReason::Error => "The run ended.",
+    }
+}
+
+/// An answer for a run that ends before its own: why, the last words, and what was found.
+pub fn known_so_far(thread: &Thread, why: &str) -> String {
+    let mut answer = why.to_owned();
+    if let Some(words) = last_words(thread) {
+        answer.push_str("\n\nLast words of the agent:\n");
+        answer.push_str(words);
+    }
+    let lines = summary::lines_of_run(thread);
+    if !lines.is_empty() {
+        answer.push_str("\n\nDone so far:\n");
+        answer.push_str(&lines.join("\n"));
+    }
+    answer
+}
+
+fn last_words(thread: &Thread) -> Option<&str> {
+    let run = thread.run.as_ref()?.number;
+    thread.log.iter().rev().find_map(|logged| match logged {
+        Logged::Turn { run: of, text, .. } if *of == run && !text.trim().is_empty() => {
+            Some(text.as_str())
+        }
+        Logged::Turn { .. } | Logged::User { .. } | Logged::Note { .. } => None,
+    })
+}

@@ -1,0 +1,333 @@
+//! Records into state. Never fails: a record that makes no sense where it stands changes nothing
+//! but the head, because the journal is what happened and the fold has no vote.
+
+use proto::call::{Disposition, RequestedCall, Start, ToolCall};
+use proto::error_code::ErrorCode;
+use proto::fact::{Fact, RunFinished, TurnCompleted, TurnSealed, TurnStarted, Usage};
+use proto::ids::{Sequence, ToolCallId};
+use proto::input::{Decision, Input, InputBody, Message};
+use proto::observation::Observation;
+use proto::record::{Placed, Record};
+use proto::subject::Leaf;
+use proto::time::Timestamp;
+
+use crate::repeats;
+use crate::thread::{Call, Head, Logged, Mode, OpenTurn, Reply, Run, StartState, Thread, Unread};
+
+impl Thread {
+    /// Folds a record that was decoded. `leaf` is where it lies.
+    pub fn apply(&mut self, leaf: &Leaf, placed: &Placed) {
+        if placed.sequence <= self.head.sequence {
+            return;
+        }
+        self.advance(leaf, placed.sequence, placed.at);
+        self.head.nonce = Some(placed.nonce.clone());
+        match &placed.record {
+            Record::Input(input) => self.fold_input(placed.sequence, placed.at, input),
+            Record::Fact(fact) => self.fold_fact(placed.sequence, placed.at, fact),
+            Record::ToolCall(call) => self.fold_tool_call(call),
+            Record::Start(start) => self.fold_start(placed.sequence, start),
+            Record::Observation(observation) => self.fold_observation(placed.sequence, observation),
+            Record::Tick => {}
+        }
+    }
+
+    /// Passes over a record that nobody can decode and remembers that it has to be parked.
+    pub fn apply_poison(&mut self, leaf: &Leaf, sequence: Sequence, at: Timestamp, why: String) {
+        if sequence <= self.head.sequence {
+            return;
+        }
+        self.advance(leaf, sequence, at);
+        self.poison.insert(sequence, why);
+    }
+
+    fn advance(&mut self, leaf: &Leaf, sequence: Sequence, at: Timestamp) {
+        if leaf.is_plan() {
+            self.plan_last = sequence;
+        }
+        self.head = Head { sequence, nonce: None, at };
+    }
+
+    fn fold_input(&mut self, sequence: Sequence, at: Timestamp, input: &Input) {
+        if !self.keys.insert(input.key.clone()) {
+            return;
+        }
+        match &input.body {
+            InputBody::Message(message) => self.queue(sequence, at, Mode::Enqueue, message),
+            InputBody::Steer(message) => self.queue(sequence, at, Mode::Steer, message),
+            InputBody::Interrupt(message) => self.queue(sequence, at, Mode::Interrupt, message),
+            InputBody::Cancel { .. } => self.fold_cancel(sequence),
+            InputBody::Decision(decision) => self.fold_decision(decision),
+        }
+    }
+
+    fn queue(&mut self, sequence: Sequence, at: Timestamp, mode: Mode, message: &Message) {
+        self.unread.push(Unread { sequence, at, mode, message: message.clone() });
+    }
+
+    fn fold_cancel(&mut self, sequence: Sequence) {
+        match &mut self.run {
+            Some(run) => run.cancel = run.cancel.or(Some(sequence)),
+            None if !self.unread.is_empty() => self.cancel_unstarted = Some(sequence),
+            None => {}
+        }
+    }
+
+    /// The first word that fits the call stays.
+    fn fold_decision(&mut self, decision: &Decision) {
+        let Some(call) = self.calls.get_mut(&decision.tool_call_id) else { return };
+        let fits = call.asked.as_ref().is_some_and(|a| a.arguments_hash == decision.arguments_hash);
+        if fits && call.decision.is_none() {
+            call.decision = Some(decision.clone());
+        }
+    }
+
+    fn fold_fact(&mut self, sequence: Sequence, at: Timestamp, fact: &Fact) {
+        match fact {
+            Fact::TurnStarted(turn) => self.fold_turn_started(sequence, at, turn),
+            Fact::TurnCompleted(turn) => self.fold_turn_completed(turn),
+            Fact::TurnSealed(turn) => self.fold_turn_sealed(turn),
+            Fact::CallClosed { observation } => self.close(observation),
+            Fact::ApprovalAsked(asked) => {
+                if let Some(call) = self.calls.get_mut(&asked.tool_call_id) {
+                    call.asked = Some(asked.clone());
+                }
+            }
+            Fact::RunFinished(finished) => self.fold_run_finished(finished),
+            Fact::Parked { sequence, .. } => {
+                self.poison.remove(sequence);
+            }
+        }
+    }
+
+    fn fold_turn_started(&mut self, sequence: Sequence, at: Timestamp, turn: &TurnStarted) {
+        if turn.run > self.runs {
+            self.runs = turn.run;
+            self.run = Some(Run::new(turn.run, at));
+        }
+        self.agent = Some(turn.agent.clone());
+        self.read_inputs(turn);
+        self.read_notes(turn);
+        let Some(run) = &mut self.run else { return };
+        run.turns = turn.turn;
+        run.open = Some(OpenTurn { sequence, started: turn.clone(), dispatched: Vec::new() });
+    }
+
+    /// The first turn of a run reads all that waits, a later one what was meant for the active run.
+    fn read_inputs(&mut self, turn: &TurnStarted) {
+        let all = turn.turn == 1;
+        let is_read = |u: &Unread| u.sequence <= turn.seen && (all || u.mode != Mode::Enqueue);
+        let (read, unread) = std::mem::take(&mut self.unread).into_iter().partition(is_read);
+        self.unread = unread;
+        for input in read {
+            self.log_user(turn.run, input);
+        }
+    }
+
+    fn log_user(&mut self, run_number: u32, input: Unread) {
+        if let Some(run) = &mut self.run {
+            run.approved.extend(input.message.approve);
+            run.complexity = input.message.complexity.or(run.complexity);
+            run.nothing_new = 0;
+        }
+        self.log.push(Logged::User { run: run_number, text: input.message.text });
+    }
+
+    fn read_notes(&mut self, turn: &TurnStarted) {
+        let (told, later) =
+            std::mem::take(&mut self.notes).into_iter().partition(|(at, _)| *at <= turn.seen);
+        self.notes = later;
+        let told: Vec<(Sequence, String)> = told;
+        self.log.extend(told.into_iter().map(|(_, text)| Logged::Note { text }));
+        if let Some(text) = turn.note.clone().filter(|_| turn.start == 1) {
+            self.log.push(Logged::Note { text });
+            if let Some(run) = &mut self.run {
+                run.repairs = run.repairs.saturating_add(1);
+            }
+        }
+    }
+
+    fn fold_turn_completed(&mut self, turn: &TurnCompleted) {
+        let run = turn.run;
+        self.log.push(Logged::Turn {
+            run,
+            turn: turn.turn,
+            text: turn.text.clone(),
+            reasoning: turn.reasoning.clone(),
+            opaque: turn.opaque.clone(),
+            calls: turn.calls.iter().map(|call| call.tool_call_id.clone()).collect(),
+        });
+        self.end_turn(Reply::of(turn), turn.usage, run, &turn.calls);
+    }
+
+    fn fold_turn_sealed(&mut self, turn: &TurnSealed) {
+        let calls: Vec<ToolCallId> =
+            turn.calls.iter().map(|call| call.tool_call_id.clone()).collect();
+        self.log.push(Logged::Turn {
+            run: turn.run,
+            turn: turn.turn,
+            text: turn.text.clone(),
+            reasoning: turn.reasoning.clone(),
+            opaque: None,
+            calls: calls.clone(),
+        });
+        let text = turn.text.clone();
+        let reply = Reply { turn: turn.turn, text, calls, sealed: true, confidence: None };
+        self.end_turn(reply, turn.usage, turn.run, &turn.calls);
+    }
+
+    fn end_turn(&mut self, reply: Reply, usage: Usage, run: u32, calls: &[RequestedCall]) {
+        let brings_new = repeats::brings_new_call(self, run, calls);
+        for (position, requested) in calls.iter().enumerate() {
+            let position = u32::try_from(position).unwrap_or(u32::MAX);
+            self.name_call(run, reply.turn, position, requested);
+        }
+        let Some(active) = &mut self.run else { return };
+        active.open = None;
+        active.usage = active.usage.plus(usage);
+        active.calls = active.calls.saturating_add(u32::try_from(calls.len()).unwrap_or(u32::MAX));
+        active.nothing_new =
+            if brings_new || calls.is_empty() { 0 } else { active.nothing_new.saturating_add(1) };
+        active.reply = Some(reply);
+    }
+
+    /// Makes a call known, or completes what an early dispatch already told of it.
+    fn name_call(&mut self, run: u32, turn: u32, position: u32, requested: &RequestedCall) {
+        let id = requested.tool_call_id.clone();
+        let call = self
+            .calls
+            .entry(id)
+            .or_insert_with(|| Call::new(run, turn, position, requested.clone()));
+        call.requested = requested.clone();
+        call.position = position;
+        if let (Disposition::Answered(observation), None) = (&requested.disposition, &call.closed) {
+            call.closed = Some(observation.as_ref().clone());
+        }
+    }
+
+    fn fold_tool_call(&mut self, dispatched: &ToolCall) {
+        let id = dispatched.tool_call_id.clone();
+        let call = self.calls.entry(id.clone()).or_insert_with(|| {
+            let requested = requested_of(dispatched);
+            Call::new(dispatched.run, dispatched.turn, dispatched.position, requested)
+        });
+        call.dispatched.get_or_insert_with(|| dispatched.clone());
+        if let Some(open) = self.run.as_mut().and_then(|run| run.open.as_mut())
+            && open.started.turn == dispatched.turn
+            && !open.dispatched.contains(&id)
+        {
+            open.dispatched.push(id);
+        }
+    }
+
+    fn fold_start(&mut self, sequence: Sequence, start: &Start) {
+        let (id, state) = match start {
+            Start::Started(started) => {
+                (&started.tool_call_id, StartState::Started { sequence, started: started.clone() })
+            }
+            Start::Barred(barred) => (&barred.tool_call_id, StartState::Barred),
+        };
+        if let Some(call) = self.calls.get_mut(id) {
+            call.start = state;
+        }
+    }
+
+    fn fold_observation(&mut self, sequence: Sequence, observation: &Observation) {
+        let Some(call) = self.calls.get_mut(&observation.tool_call_id) else { return };
+        let Some(closed) = &call.closed else {
+            call.closed = Some(observation.clone());
+            return;
+        };
+        if closed == observation {
+            return;
+        }
+        self.late = self.late.saturating_add(1);
+        let in_doubt = Some(ErrorCode::InDoubt);
+        if closed.code == in_doubt && observation.code != in_doubt {
+            let note = late_note(&call.requested.tool, observation);
+            self.notes.push((sequence, note));
+        }
+    }
+
+    /// The first closer in sequence order wins.
+    fn close(&mut self, observation: &Observation) {
+        if let Some(call) = self.calls.get_mut(&observation.tool_call_id)
+            && call.closed.is_none()
+        {
+            call.closed = Some(observation.clone());
+        }
+    }
+
+    fn fold_run_finished(&mut self, finished: &RunFinished) {
+        let unstarted = finished.run > self.runs;
+        self.runs = self.runs.max(finished.run);
+        self.run = None;
+        let is_read =
+            |u: &Unread| u.sequence <= finished.seen && (unstarted || u.mode != Mode::Enqueue);
+        let (read, unread): (Vec<Unread>, Vec<Unread>) =
+            std::mem::take(&mut self.unread).into_iter().partition(is_read);
+        self.unread = unread;
+        for input in read {
+            self.log_user(finished.run, input);
+        }
+        if unstarted {
+            self.cancel_unstarted = None;
+            self.log.push(Logged::Note { text: finished.answer.clone() });
+        }
+    }
+}
+
+fn late_note(tool: &str, observation: &Observation) -> String {
+    let verdict = if observation.is_ok() { "it succeeded" } else { "it failed" };
+    format!(
+        "The outcome of {tool} (call {}), which was in doubt, is known: {verdict}. Its result: {}",
+        observation.tool_call_id, observation.content
+    )
+}
+
+/// What a dispatched call tells of the wish behind it, before the turn names it.
+pub fn requested_of(call: &ToolCall) -> RequestedCall {
+    RequestedCall {
+        tool_call_id: call.tool_call_id.clone(),
+        tool: call.tool.to_string(),
+        arguments: call.arguments.clone(),
+        opaque: call.opaque.clone(),
+        terms: Some(call.terms.clone()),
+        disposition: Disposition::Dispatch,
+    }
+}
+
+impl Run {
+    fn new(number: u32, began: Timestamp) -> Self {
+        Self {
+            number,
+            began,
+            turns: 0,
+            open: None,
+            reply: None,
+            approved: std::collections::BTreeSet::new(),
+            complexity: None,
+            cancel: None,
+            usage: Usage::default(),
+            calls: 0,
+            nothing_new: 0,
+            repairs: 0,
+        }
+    }
+}
+
+impl Call {
+    fn new(run: u32, turn: u32, position: u32, requested: RequestedCall) -> Self {
+        Self {
+            requested,
+            run,
+            turn,
+            position,
+            asked: None,
+            decision: None,
+            dispatched: None,
+            start: StartState::None,
+            closed: None,
+        }
+    }
+}

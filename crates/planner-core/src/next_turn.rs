@@ -1,0 +1,195 @@
+//! Nothing is open: end the run, begin its next turn, or begin the next run.
+
+use proto::agent::Agent;
+use proto::error_code::ErrorCode;
+use proto::fact::{EndReason, Fact, Outcome, TurnStarted};
+use proto::ids::AgentName;
+
+use crate::end_intent::is_end_intent;
+use crate::ends;
+use crate::thread::{Mode, Run, Thread};
+use crate::view::{Branch, Decision, Evaluated, Step, View};
+
+/// Answers that do not fit their schema before one is accepted as it is.
+const MAX_REPAIRS: u32 = 1;
+
+/// The step when no turn and no call is open.
+pub fn decide(view: &View<'_>) -> Decision {
+    if view.thread.run.is_none() && view.thread.unread.is_empty() {
+        return Decision::new(Branch::AtRest, Step::Rest);
+    }
+    let Some(name) = next_agent(view.thread) else { return no_agent(view, "no agent was named") };
+    let Some(agent) = view.agents.agent(&name) else { return await_agent(view, &name) };
+    match &view.thread.run {
+        Some(run) => in_run(view, run, agent),
+        None => new_run(view, agent),
+    }
+}
+
+/// The agent of the next turn: the newest one that an unread input names, else the thread's.
+pub fn next_agent(thread: &Thread) -> Option<AgentName> {
+    let named = thread.unread.iter().rev().find_map(|input| input.message.agent.clone());
+    match thread.run {
+        Some(_) => thread.agent.clone().or(named),
+        None => named.or_else(|| thread.agent.clone()),
+    }
+}
+
+fn in_run(view: &View<'_>, run: &Run, agent: &Agent) -> Decision {
+    let steered = view.thread.unread.iter().any(|input| input.mode != Mode::Enqueue);
+    if !steered && let Some(decision) = answer(view, run, agent) {
+        return decision;
+    }
+    if agent.end_intent && steered && newest_ends(view.thread) {
+        let answer = ends::known_so_far(view.thread, "Ended at the user's word.");
+        return finish(view, Branch::UserEnded, EndReason::UserEnded, answer);
+    }
+    if !steered && ends::is_idle(run) {
+        let answer = ends::known_so_far(view.thread, ends::limit_text(EndReason::NothingNew));
+        return finish(view, Branch::NothingNew, EndReason::NothingNew, answer);
+    }
+    if let Some(reason) = ends::spent(view, run, agent) {
+        let answer = ends::known_so_far(view.thread, ends::limit_text(reason));
+        return finish(view, Branch::Limit, reason, answer);
+    }
+    start(view, Branch::NextTurn, agent, run.number, run.turns.saturating_add(1), None)
+}
+
+/// Ends the run when its last reply is an answer that fits.
+fn answer(view: &View<'_>, run: &Run, agent: &Agent) -> Option<Decision> {
+    let reply = run.reply.as_ref().filter(|reply| !reply.sealed)?;
+    let (text, reason) = match finish_call(view.thread, reply) {
+        Some(answer) => (answer, EndReason::Confident),
+        None if !reply.calls.is_empty() => return None,
+        None => (reply.text.clone(), answer_reason(reply.confidence)),
+    };
+    if agent.output_schema.is_none() {
+        return Some(finish(view, Branch::Finish, reason, text));
+    }
+    Some(match view.evaluated {
+        None => Decision::new(Branch::Evaluate, Step::Evaluate),
+        Some(Evaluated::Breaks(why)) if run.repairs < MAX_REPAIRS => repair(view, run, agent, why),
+        Some(Evaluated::Fits) => finish(view, Branch::Finish, reason, text),
+        Some(Evaluated::Breaks(_) | Evaluated::Overrun) => {
+            unevaluated(finish(view, Branch::Finish, reason, text))
+        }
+    })
+}
+
+/// The answer to check against the output schema, when the last reply is one.
+pub fn answer_text(thread: &Thread) -> Option<String> {
+    let reply = thread.run.as_ref()?.reply.as_ref().filter(|reply| !reply.sealed)?;
+    finish_call(thread, reply).or_else(|| reply.calls.is_empty().then(|| reply.text.clone()))
+}
+
+fn answer_reason(confidence: Option<f64>) -> EndReason {
+    if confidence.is_some_and(|sure| sure > crate::accept::SURE) {
+        EndReason::Confident
+    } else {
+        EndReason::Answer
+    }
+}
+
+/// The answer of an accepted `finish` call, when the reply made one.
+fn finish_call(thread: &Thread, reply: &crate::thread::Reply) -> Option<String> {
+    let calls = reply.calls.iter().filter_map(|id| thread.calls.get(id));
+    let mut finishing = calls.filter(|call| crate::accept::is_accepted_finish(call));
+    let answer = finishing.next()?.requested.arguments.get("answer")?;
+    Some(answer.as_str().map_or_else(|| answer.to_string(), ToOwned::to_owned))
+}
+
+fn repair(view: &View<'_>, run: &Run, agent: &Agent, why: &str) -> Decision {
+    let note =
+        format!("The answer does not fit the output schema: {why}. Answer again so that it fits.");
+    if let Some(reason) = ends::spent(view, run, agent) {
+        let answer = ends::known_so_far(view.thread, ends::limit_text(reason));
+        return finish(view, Branch::Limit, reason, answer);
+    }
+    let turn = run.turns.saturating_add(1);
+    start(view, Branch::Repair, agent, run.number, turn, Some(note))
+}
+
+fn unevaluated(mut decision: Decision) -> Decision {
+    if let Step::Fact(fact) = &mut decision.step
+        && let Fact::RunFinished(finished) = fact.as_mut()
+    {
+        finished.unevaluated = true;
+    }
+    decision
+}
+
+fn finish(view: &View<'_>, branch: Branch, reason: EndReason, answer: String) -> Decision {
+    let outcome = match reason {
+        EndReason::Answer | EndReason::Confident | EndReason::UserEnded => Outcome::Answered,
+        EndReason::Error => Outcome::Failed,
+        EndReason::NothingNew
+        | EndReason::MaxTurns
+        | EndReason::MaxTokens
+        | EndReason::MaxMoney
+        | EndReason::MaxWallTime
+        | EndReason::MaxToolCalls
+        | EndReason::Cancelled => Outcome::Stopped,
+    };
+    match ends::finished(view, outcome, reason, None, answer) {
+        Some(finished) => Decision::fact(branch, Fact::RunFinished(finished)),
+        None => Decision::new(Branch::AtRest, Step::Rest),
+    }
+}
+
+fn new_run(view: &View<'_>, agent: &Agent) -> Decision {
+    if agent.end_intent && view.thread.runs > 0 && newest_ends(view.thread) {
+        let answer = "Ended at the user's word.".to_owned();
+        let finished = ends::unstarted(view, Outcome::Answered, EndReason::UserEnded, answer);
+        return Decision::fact(Branch::UserEnded, Fact::RunFinished(finished));
+    }
+    let run = view.thread.runs.saturating_add(1);
+    start(view, Branch::NewRun, agent, run, 1, None)
+}
+
+fn newest_ends(thread: &Thread) -> bool {
+    thread.unread.last().is_some_and(|input| is_end_intent(&input.message.text))
+}
+
+fn start(
+    view: &View<'_>,
+    branch: Branch,
+    agent: &Agent,
+    run: u32,
+    turn: u32,
+    note: Option<String>,
+) -> Decision {
+    let started = TurnStarted {
+        run,
+        turn,
+        start: 1,
+        seen: view.thread.head.sequence,
+        owner: view.me.clone(),
+        held_by: view.wake.sequence,
+        deadline: view.now.after(view.spans.turn),
+        agent: agent.name.clone(),
+        agent_fingerprint: agent.fingerprint.clone(),
+        note,
+    };
+    Decision::fact(branch, Fact::TurnStarted(started))
+}
+
+/// Another planner may have the agent's file; after a while the run is given up.
+fn await_agent(view: &View<'_>, name: &AgentName) -> Decision {
+    let since = view.thread.unread.first().map_or(view.thread.head.at, |input| input.at);
+    if view.now.since(since) < view.spans.agent_wait {
+        return Decision::new(Branch::AwaitAgent, Step::HandBack(view.spans.hand_back));
+    }
+    no_agent(view, &format!("no planner knows the agent `{name}`"))
+}
+
+fn no_agent(view: &View<'_>, why: &str) -> Decision {
+    let answer = format!("The run cannot start: {why}.");
+    let code = Some(ErrorCode::NotFound);
+    let finished = ends::finished(view, Outcome::Failed, EndReason::Error, code, answer.clone());
+    let finished = finished.unwrap_or_else(|| {
+        let mut finished = ends::unstarted(view, Outcome::Failed, EndReason::Error, answer);
+        finished.code = code;
+        finished
+    });
+    Decision::fact(Branch::NoAgent, Fact::RunFinished(finished))
+}

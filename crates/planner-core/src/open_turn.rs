@@ -1,0 +1,98 @@
+//! A turn whose reply is not in the journal: leave it to its owner, or take it over.
+
+use proto::call::RequestedCall;
+use proto::error_code::ErrorCode;
+use proto::fact::{EndReason, Fact, Outcome, SealReason, TurnSealed, TurnStarted, Usage};
+
+use crate::ends;
+use crate::thread::OpenTurn;
+use crate::view::{Branch, Decision, Owner, Step, View};
+
+/// Starts of one turn before the run is given up.
+pub const MAX_STARTS: u32 = 3;
+
+/// What to do about an open turn, if there is one.
+pub fn decide(view: &View<'_>) -> Option<Decision> {
+    let open = view.thread.run.as_ref()?.open.as_ref()?;
+    if open.started.owner == *view.me {
+        return Some(match view.owner {
+            Owner::Working => Decision::new(Branch::OwnerWorks, step_while_owned(view, open)),
+            Owner::Unasked | Owner::Gone => take_over(view, open),
+        });
+    }
+    if !may_take_over(view, open) {
+        return Some(Decision::new(Branch::NotMine, Step::Rest));
+    }
+    Some(match view.owner {
+        Owner::Unasked => {
+            Decision::new(Branch::AskOwner, Step::AskOwner(open.started.owner.clone()))
+        }
+        Owner::Working => Decision::new(Branch::OwnerWorks, step_while_owned(view, open)),
+        Owner::Gone => take_over(view, open),
+    })
+}
+
+/// Only whoever is handed the delivery that the owner held, or a tick past the turn's own deadline.
+fn may_take_over(view: &View<'_>, open: &OpenTurn) -> bool {
+    view.wake.sequence == open.started.held_by
+        || (view.wake.tick && view.now >= open.started.deadline)
+}
+
+/// The owner's own delivery must not be acknowledged by anybody else.
+fn step_while_owned(view: &View<'_>, open: &OpenTurn) -> Step {
+    let precious = view.wake.sequence == open.started.held_by
+        || (view.wake.tick && view.now >= open.started.deadline);
+    if precious { Step::HandBack(view.spans.hand_back) } else { Step::Rest }
+}
+
+fn take_over(view: &View<'_>, open: &OpenTurn) -> Decision {
+    if !open.dispatched.is_empty() {
+        let sealed = seal(view, open, SealReason::OwnerLost);
+        return Decision::fact(Branch::SealLost, Fact::TurnSealed(sealed));
+    }
+    if open.started.start >= MAX_STARTS {
+        return crash_loop(view);
+    }
+    let started = TurnStarted {
+        start: open.started.start.saturating_add(1),
+        seen: view.thread.head.sequence,
+        owner: view.me.clone(),
+        held_by: view.wake.sequence,
+        deadline: view.now.after(view.spans.turn),
+        ..open.started.clone()
+    };
+    Decision::fact(Branch::StartAgain, Fact::TurnStarted(started))
+}
+
+fn crash_loop(view: &View<'_>) -> Decision {
+    let why = "The run was given up: one of its turns was started three times and never ended.";
+    let answer = ends::known_so_far(view.thread, why);
+    let code = Some(ErrorCode::CrashLoop);
+    match ends::finished(view, Outcome::Failed, EndReason::Error, code, answer) {
+        Some(finished) => Decision::fact(Branch::CrashLoop, Fact::RunFinished(finished)),
+        None => Decision::new(Branch::AtRest, Step::Rest),
+    }
+}
+
+/// The record that ends a turn without its reply: it keeps the text so far and exactly the calls
+/// that are in the journal.
+pub fn seal(view: &View<'_>, open: &OpenTurn, why: SealReason) -> TurnSealed {
+    let (text, reasoning) = view.kept;
+    TurnSealed {
+        run: open.started.run,
+        turn: open.started.turn,
+        started: open.sequence,
+        text: text.to_owned(),
+        reasoning: reasoning.to_owned(),
+        calls: dispatched_calls(view, open),
+        why,
+        usage: Usage::default(),
+    }
+}
+
+fn dispatched_calls(view: &View<'_>, open: &OpenTurn) -> Vec<RequestedCall> {
+    let mut calls: Vec<_> =
+        open.dispatched.iter().filter_map(|id| view.thread.calls.get(id)).collect();
+    calls.sort_by_key(|call| call.position);
+    calls.into_iter().map(|call| call.requested.clone()).collect()
+}

@@ -1,0 +1,284 @@
+//! A thread as its records leave it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::call::{Approved, RequestedCall, Started, ToolCall};
+use proto::fact::{ApprovalAsked, TurnCompleted, TurnStarted, Usage};
+use proto::ids::{AgentName, InputKey, Nonce, Sequence, ThreadRef, ToolCallId, ToolName};
+use proto::input::{Decision, Message};
+use proto::observation::Observation;
+use proto::time::Timestamp;
+
+/// A fold of a thread's records in sequence order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thread {
+    /// Where it lives.
+    pub place: ThreadRef,
+    /// The last record folded, its nonce and its time.
+    pub head: Head,
+    /// The last record of the fenced chain.
+    pub plan_last: Sequence,
+    /// Who answers, from the newest input that named an agent.
+    pub agent: Option<AgentName>,
+    /// Keys of all inputs ever accepted.
+    pub keys: BTreeSet<InputKey>,
+    /// Inputs that no turn has read yet, oldest first.
+    pub unread: Vec<Unread>,
+    /// A cancel that came before any turn of the run it means.
+    pub cancel_unstarted: Option<Sequence>,
+    /// The run in progress.
+    pub run: Option<Run>,
+    /// Runs begun so far.
+    pub runs: u32,
+    /// What the model has been shown or has said, oldest first.
+    pub log: Vec<Logged>,
+    /// Every call ever asked for.
+    pub calls: BTreeMap<ToolCallId, Call>,
+    /// Records that could not be decoded and are not parked yet.
+    pub poison: BTreeMap<Sequence, String>,
+    /// Late outcomes of doubtful calls that no turn has been told.
+    pub notes: Vec<(Sequence, String)>,
+    /// Results that came after their call was closed.
+    pub late: u32,
+}
+
+/// The last record folded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Its sequence.
+    pub sequence: Sequence,
+    /// Its nonce; absent when it could not be decoded.
+    pub nonce: Option<Nonce>,
+    /// When the bus stored it.
+    pub at: Timestamp,
+}
+
+/// How an unread input wants to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// By the next run.
+    Enqueue,
+    /// By the next turn of the active run.
+    Steer,
+    /// At once: the current turn and its calls are stopped.
+    Interrupt,
+}
+
+/// An input that no turn has read yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unread {
+    /// Its place.
+    pub sequence: Sequence,
+    /// When it came.
+    pub at: Timestamp,
+    /// How it wants to be read.
+    pub mode: Mode,
+    /// What it says.
+    pub message: Message,
+}
+
+/// The run in progress.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// From 1.
+    pub number: u32,
+    /// When its first turn started.
+    pub began: Timestamp,
+    /// Turns begun.
+    pub turns: u32,
+    /// The turn whose reply is not in the journal yet.
+    pub open: Option<OpenTurn>,
+    /// The last reply in the journal.
+    pub reply: Option<Reply>,
+    /// Tools whose approval came with the inputs.
+    pub approved: BTreeSet<ToolName>,
+    /// Set by the inputs.
+    pub complexity: Option<u32>,
+    /// A cancel that is not carried out yet.
+    pub cancel: Option<Sequence>,
+    /// Cost so far.
+    pub usage: Usage,
+    /// Calls asked for so far.
+    pub calls: u32,
+    /// Replies in a row that brought no new call.
+    pub nothing_new: u32,
+    /// Answers that were sent back to the model.
+    pub repairs: u32,
+}
+
+/// A turn whose reply is not in the journal yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenTurn {
+    /// Where its start lies.
+    pub sequence: Sequence,
+    /// Its start.
+    pub started: TurnStarted,
+    /// Calls already in the journal, in the order they were dispatched.
+    pub dispatched: Vec<ToolCallId>,
+}
+
+/// A reply in the journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// Its turn.
+    pub turn: u32,
+    /// What it said.
+    pub text: String,
+    /// Its calls, in reply order.
+    pub calls: Vec<ToolCallId>,
+    /// Whether it was cut short.
+    pub sealed: bool,
+    /// How sure the model was.
+    pub confidence: Option<f64>,
+}
+
+/// What the model has been shown or has said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Logged {
+    /// The user's words.
+    User {
+        /// The run that read them.
+        run: u32,
+        /// The words.
+        text: String,
+    },
+    /// A word of the runtime.
+    Note {
+        /// The word.
+        text: String,
+    },
+    /// A reply.
+    Turn {
+        /// Its run.
+        run: u32,
+        /// Its turn.
+        turn: u32,
+        /// What it said.
+        text: String,
+        /// What it thought.
+        reasoning: String,
+        /// Provider fields.
+        opaque: Option<serde_json::Value>,
+        /// Its calls, in reply order.
+        calls: Vec<ToolCallId>,
+    },
+}
+
+/// A call from the model's wish to its one observation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// As asked for.
+    pub requested: RequestedCall,
+    /// The run.
+    pub run: u32,
+    /// The turn.
+    pub turn: u32,
+    /// Place in the reply.
+    pub position: u32,
+    /// The question to a person.
+    pub asked: Option<ApprovalAsked>,
+    /// The first valid word of a person.
+    pub decision: Option<Decision>,
+    /// The record that workers got.
+    pub dispatched: Option<ToolCall>,
+    /// Whether an attempt with an effect began.
+    pub start: StartState,
+    /// The one observation.
+    pub closed: Option<Observation>,
+}
+
+/// What stands on a call's start subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StartState {
+    /// Nothing.
+    None,
+    /// An attempt began.
+    Started {
+        /// Its record's sequence.
+        sequence: Sequence,
+        /// The newest attempt.
+        started: Started,
+    },
+    /// It never starts.
+    Barred,
+}
+
+impl Thread {
+    /// A thread without records.
+    pub fn new(place: ThreadRef) -> Self {
+        Self {
+            place,
+            head: Head::default(),
+            plan_last: Sequence::NONE,
+            agent: None,
+            keys: BTreeSet::new(),
+            unread: Vec::new(),
+            cancel_unstarted: None,
+            run: None,
+            runs: 0,
+            log: Vec::new(),
+            calls: BTreeMap::new(),
+            poison: BTreeMap::new(),
+            notes: Vec::new(),
+            late: 0,
+        }
+    }
+
+    /// Calls of the active run that have no observation, in reply order.
+    pub fn open_calls(&self) -> impl Iterator<Item = &Call> {
+        let run = self.run.as_ref().map(|run| run.number);
+        let mut open: Vec<&Call> = self
+            .calls
+            .values()
+            .filter(|call| Some(call.run) == run && call.closed.is_none())
+            .collect();
+        open.sort_by_key(|call| (call.turn, call.position));
+        open.into_iter()
+    }
+
+    /// Whether an interrupt waits to be read by the active run.
+    pub fn is_interrupted(&self) -> bool {
+        self.run.is_some() && self.unread.iter().any(|input| input.mode == Mode::Interrupt)
+    }
+
+    /// Whether the active run is being stopped or interrupted.
+    pub fn is_stopping(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.cancel.is_some()) || self.is_interrupted()
+    }
+
+    /// Whether nothing is left to do for ever, unless an input comes.
+    pub fn is_at_rest(&self) -> bool {
+        self.run.is_none() && self.unread.is_empty() && self.poison.is_empty()
+    }
+}
+
+impl Call {
+    /// Whether an attempt must be journaled before its effect.
+    pub fn needs_start(&self) -> bool {
+        self.requested.terms.as_ref().is_some_and(|terms| terms.effect.needs_start())
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &ToolCallId {
+        &self.requested.tool_call_id
+    }
+
+    /// Who agreed, when somebody did.
+    pub fn approval(&self) -> Option<Approved> {
+        let decision = self.decision.as_ref().filter(|decision| decision.approve)?;
+        Some(Approved { by: decision.by.clone(), arguments_hash: decision.arguments_hash.clone() })
+    }
+}
+
+impl Reply {
+    /// The reply that a completed turn leaves.
+    pub fn of(turn: &TurnCompleted) -> Self {
+        Self {
+            turn: turn.turn,
+            text: turn.text.clone(),
+            calls: turn.calls.iter().map(|call| call.tool_call_id.clone()).collect(),
+            sealed: false,
+            confidence: turn.confidence,
+        }
+    }
+}

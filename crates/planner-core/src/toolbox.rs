@@ -1,0 +1,96 @@
+//! The tools on offer, compiled once per contract.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use argument_check::ArgumentCheck;
+use proto::agent::{Agent, Protocol};
+use proto::ids::ToolName;
+use proto::model::ModelTool;
+use proto::tool::ToolContract;
+
+/// The builtin by which a model ends a run in the `native` protocol.
+pub const FINISH: &str = "finish";
+
+/// A tool with its argument check.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    /// Its contract.
+    pub contract: ToolContract,
+    /// Its argument check.
+    pub check: Arc<ArgumentCheck>,
+}
+
+/// Tools by name.
+#[derive(Clone, Debug, Default)]
+pub struct Toolbox {
+    tools: BTreeMap<ToolName, Tool>,
+}
+
+impl Toolbox {
+    /// Compiles contracts; one whose schema is broken is left out and named.
+    pub fn new(contracts: impl IntoIterator<Item = ToolContract>) -> (Self, Vec<ToolName>) {
+        let mut tools = BTreeMap::new();
+        let mut broken = Vec::new();
+        for contract in contracts {
+            match ArgumentCheck::new(&contract.parameters) {
+                Ok(check) => {
+                    let name = contract.name.clone();
+                    tools.insert(name, Tool { contract, check: Arc::new(check) });
+                }
+                Err(_) => broken.push(contract.name),
+            }
+        }
+        (Self { tools }, broken)
+    }
+
+    /// The tool of that name.
+    pub fn get(&self, name: &str) -> Option<&Tool> {
+        self.tools.get(&ToolName::new(name).ok()?)
+    }
+
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = &ToolName> {
+        self.tools.keys()
+    }
+
+    /// What the model is offered for an agent: its tools that somebody serves, in the order of its
+    /// file, and the builtin that ends a run.
+    pub fn offered(&self, agent: &Agent) -> Vec<ModelTool> {
+        let served = agent.tools.iter().filter_map(|name| self.tools.get(name));
+        let mut offered: Vec<ModelTool> = served.map(|tool| model_tool(&tool.contract)).collect();
+        if agent.protocol == Protocol::Native && !offered.is_empty() {
+            offered.extend(finish_tool());
+        }
+        offered
+    }
+}
+
+fn model_tool(contract: &ToolContract) -> ModelTool {
+    ModelTool {
+        name: contract.name.clone(),
+        description: contract.description.clone(),
+        parameters: contract.parameters.clone(),
+    }
+}
+
+fn finish_tool() -> Option<ModelTool> {
+    Some(ModelTool {
+        name: ToolName::new(FINISH).ok()?,
+        description: "End the run with an answer. Use it only when no other call is open and you \
+                      are sure; otherwise answer in plain text or keep working."
+            .to_owned(),
+        parameters: serde_json::json!({
+            "type": "object",
+            "properties": {
+                "answer": {"type": "string", "description": "The final answer for the user."},
+                "confidence": {
+                    "type": "number", "minimum": 0, "maximum": 1,
+                    "description": "How sure you are that the answer is right and complete."
+                }
+            },
+            "required": ["answer", "confidence"],
+            "additionalProperties": false
+        }),
+    })
+}
