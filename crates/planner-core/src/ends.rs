@@ -34,6 +34,23 @@ pub fn finished(
     })
 }
 
+/// The record that ends the active run because it cannot go on.
+pub fn failed(thread: &Thread, code: ErrorCode, why: &str) -> Option<RunFinished> {
+    let run = thread.run.as_ref()?;
+    Some(RunFinished {
+        run: run.number,
+        seen: thread.head.sequence,
+        outcome: Outcome::Failed,
+        reason: EndReason::Error,
+        code: Some(code),
+        answer: known_so_far(thread, why),
+        turns: run.turns,
+        calls: run.calls,
+        usage: run.usage,
+        unevaluated: false,
+    })
+}
+
 /// The record that ends a run that no turn began.
 pub fn unstarted(
     view: &View<'_>,

@@ -14,6 +14,9 @@ pub const MAX_STARTS: u32 = 3;
 /// What to do about an open turn, if there is one.
 pub fn decide(view: &View<'_>) -> Option<Decision> {
     let open = view.thread.run.as_ref()?.open.as_ref()?;
+    if view.begun == Some(open.sequence) {
+        return Some(Decision::new(Branch::Reason, Step::Reason));
+    }
     if open.started.owner == *view.me {
         return Some(match view.owner {
             Owner::Working => Decision::new(Branch::OwnerWorks, step_while_owned(view, open)),

@@ -246,6 +246,11 @@ impl Thread {
         self.run.as_ref().is_some_and(|run| run.cancel.is_some()) || self.is_interrupted()
     }
 
+    /// Whether text that a tool brought in has entered the context.
+    pub fn is_tainted(&self) -> bool {
+        self.calls.values().any(|call| call.closed.as_ref().is_some_and(|o| o.stamp.is_some()))
+    }
+
     /// Whether nothing is left to do for ever, unless an input comes.
     pub fn is_at_rest(&self) -> bool {
         self.run.is_none() && self.unread.is_empty() && self.poison.is_empty()

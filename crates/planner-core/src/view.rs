@@ -86,6 +86,8 @@ pub struct View<'a> {
     pub me: &'a InstanceId,
     /// Why it looks.
     pub wake: Wake,
+    /// The `turn_started` that this handling appended and has not asked the model for yet.
+    pub begun: Option<Sequence>,
     /// The owner of the open turn, when there is one.
     pub owner: Owner,
     /// The schedule.
@@ -166,6 +168,7 @@ branches! {
     CancelRepeatable => "cancel_repeatable";
     CancelStarted => "cancel_started";
     CancelDone => "cancel_done";
+    Reason => "reason";
     OwnerWorks => "owner_works";
     NotMine => "not_mine";
     AskOwner => "ask_owner";

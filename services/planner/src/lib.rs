@@ -1,1 +1,36 @@
-//! Drives planner-core: load, decide, append, ask the model.
+//! Drives `planner-core`: takes deliveries, loads and folds threads, carries out one decision after
+//! another, and asks the model.
+//!
+//! Acks come last: a crash between an append and the ack repeats the look, never the effect.
+//!
+//! Reading order:
+//!
+//! - [`config`], [`book`]: what a planner is given
+//! - [`planner`]: its tasks; [`intake`] pulls, [`keeper`] keeps deliveries alive, [`sweep`] finds
+//!   threads that nothing wakes
+//! - [`handling`]: one delivery from load to ack, with [`load`], [`carry`] and [`chain`]
+//! - [`reasoning`]: one model request, with [`speech`] for its live text
+//! - [`running`], [`held`], [`tools`], [`evaluation`], [`server_clock`]
+
+pub mod book;
+pub mod config;
+pub mod planner;
+
+mod carry;
+mod chain;
+mod evaluation;
+mod handling;
+mod held;
+mod intake;
+mod keeper;
+mod load;
+mod reasoning;
+mod running;
+mod server_clock;
+mod speech;
+mod sweep;
+mod tools;
+
+pub use book::AgentBook;
+pub use config::{Config, PlannerPorts};
+pub use planner::Planner;

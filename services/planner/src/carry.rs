@@ -1,0 +1,109 @@
+//! Carries out one step of a decision.
+
+use planner_core::Thread;
+use planner_core::calls::bar_fence;
+use ports::BusError;
+use ports::append::Landed;
+use ports::journal::{AppendError, Fence};
+use proto::call::Barred;
+use proto::fact::Fact;
+use proto::ids::{Sequence, ToolCallId};
+use proto::live::Hint;
+use proto::subject::{Leaf, Subject};
+use proto::time::Timestamp;
+
+use crate::chain::Chain;
+use crate::planner::Shared;
+
+/// What came of a step.
+#[derive(Debug)]
+pub(crate) enum Carried {
+    /// It is in the journal; the fold has to contain this much.
+    Landed(Sequence),
+    /// Somebody else was first; the fold has to contain at least this much.
+    Lost(Sequence),
+}
+
+/// Appends a fact behind what the thread was folded from.
+pub(crate) async fn fact(
+    shared: &Shared,
+    thread: &Thread,
+    fact: Fact,
+) -> Result<Carried, BusError> {
+    Ok(carried(chain(shared, thread).fact(thread.plan_last, fact).await?, thread))
+}
+
+/// Appends a tool call behind what the thread was folded from.
+pub(crate) async fn dispatch(
+    shared: &Shared,
+    thread: &Thread,
+    call: proto::call::ToolCall,
+) -> Result<Carried, BusError> {
+    Ok(carried(chain(shared, thread).call(thread.plan_last, call).await?, thread))
+}
+
+/// Bars a call. Losing means that an attempt has started; the fold will tell.
+pub(crate) async fn bar(
+    shared: &Shared,
+    thread: &Thread,
+    id: &ToolCallId,
+    now: Timestamp,
+) -> Result<Carried, BusError> {
+    let last = thread.calls.get(id).map_or(Sequence::NONE, bar_fence);
+    let barred = Barred { tool_call_id: id.clone(), by: shared.config.instance.clone(), at: now };
+    match chain(shared, thread).bar(last, barred).await? {
+        Landed::At(sequence) | Landed::Duplicate(sequence) => Ok(Carried::Landed(sequence)),
+        Landed::Lost { last: Some(last) } => Ok(Carried::Lost(last)),
+        Landed::Lost { last: None } => {
+            let subject = Subject::new(thread.place.clone(), Leaf::Start(id.clone()));
+            let stored = shared.ports.journal.last(&subject).await?;
+            Ok(Carried::Lost(stored.map_or(thread.head.sequence, |stored| stored.sequence)))
+        }
+    }
+}
+
+/// Writes the schedule; `None` when somebody else was first.
+pub(crate) async fn arm(
+    shared: &Shared,
+    thread: &Thread,
+    at: Timestamp,
+) -> Result<Option<Timestamp>, BusError> {
+    let fence = Fence::Plan(thread.plan_last);
+    match shared.ports.journal.schedule(&thread.place, at, fence).await {
+        Ok(()) => Ok(Some(at)),
+        Err(AppendError::Fenced { .. }) => Ok(None),
+        Err(AppendError::NoAnswer(why)) => Err(BusError::Unavailable(why)),
+        Err(AppendError::Bus(error)) => Err(error),
+    }
+}
+
+/// Tells workers which calls to stop: as a mark for those that start later, and as a hint.
+pub(crate) async fn stop_calls(shared: &Shared, thread: &Thread, hints: Vec<Hint>) {
+    let keep = shared.config.spans.schedule_to_start.saturating_mul(10);
+    for hint in hints {
+        if let Hint::CancelCall { tool_call_id } = &hint {
+            let marked =
+                shared.ports.working.mark_cancelled(&thread.place, tool_call_id, keep).await;
+            if let Err(error) = marked {
+                tracing::debug!(%error, "the cancel mark was not kept");
+            }
+        }
+        crate::sweep::hint(shared.ports.live.as_ref(), &thread.place, &hint).await;
+    }
+}
+
+fn chain<'a>(shared: &'a Shared, thread: &'a Thread) -> Chain<'a> {
+    Chain {
+        journal: shared.ports.journal.as_ref(),
+        ids: shared.ports.ids.as_ref(),
+        patience: shared.config.patience,
+        place: &thread.place,
+    }
+}
+
+fn carried(landed: Landed, thread: &Thread) -> Carried {
+    match landed {
+        Landed::At(sequence) | Landed::Duplicate(sequence) => Carried::Landed(sequence),
+        Landed::Lost { last } => Carried::Lost(last.unwrap_or(thread.head.sequence)),
+    }
+}

@@ -1,0 +1,403 @@
+//! One delivery, from load to ack.
+//!
+//! One handling works on a thread at a time within this process; while a model streams, the thread
+//! is free for others, which find the turn in [`crate::running`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use planner_core::thread::OpenTurn;
+use planner_core::view::{Armed, Evaluated, Owner};
+use planner_core::{Decision, Step, Thread, View, Wake, decide};
+use ports::BusError;
+use ports::live::OwnerAnswer;
+use ports::queues::Delivery;
+use proto::fact::Fact;
+use proto::ids::{InstanceId, Sequence, ThreadRef};
+use proto::live::{HeldQuestion, Hint};
+use proto::subject::Leaf;
+use service_runtime::shutdown::Shutdown;
+use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit};
+
+use crate::carry::{self, Carried};
+use crate::load::{LoadError, load};
+use crate::planner::Shared;
+use crate::reasoning::{Reasoned, reason};
+use crate::sweep::hint;
+
+/// Steps of one handling before it is handed back; far above what any thread needs.
+const MAX_STEPS: u32 = 2000;
+/// Fences lost in a row before the delivery is handed back.
+const MAX_LOST: u32 = 20;
+/// How long the owner of a turn in another process has to stop it by itself.
+const STOP_PATIENCE: Duration = Duration::from_millis(150);
+/// Pause after a fence that was lost.
+const LOST_PAUSE: Duration = Duration::from_millis(20);
+/// Pause when the bus failed.
+const BUS_PAUSE: Duration = Duration::from_secs(2);
+/// Pause for a record that only newer processes can read.
+const TOO_NEW_PAUSE: Duration = Duration::from_secs(30);
+/// Pause when no further model request may be opened here.
+const FULL_PAUSE: Duration = Duration::from_millis(500);
+
+/// What becomes of the delivery.
+enum Verdict {
+    Ack,
+    HandBack(Duration),
+}
+
+/// Works on a delivery until nothing is left to do, then lets it go.
+pub(crate) async fn handle(
+    shared: Arc<Shared>,
+    delivery: Delivery,
+    permit: Option<OwnedSemaphorePermit>,
+    shutdown: Shutdown,
+) {
+    let guard = shared.held.hold(delivery.token.clone());
+    let verdict = tokio::select! {
+        biased;
+        () = shutdown.abandoned() => Verdict::HandBack(Duration::ZERO),
+        verdict = Look::new(&shared, &delivery, permit).run() => verdict,
+    };
+    let queues = shared.ports.queues.as_ref();
+    let told = match verdict {
+        Verdict::Ack => queues.ack(guard.token()).await,
+        Verdict::HandBack(delay) => queues.nak(guard.token(), delay).await,
+    };
+    if let Err(error) = told {
+        tracing::debug!(%error, "a delivery could not be let go; it comes again");
+    }
+}
+
+type Kept = Option<Arc<Thread>>;
+
+/// One handling.
+struct Look<'a> {
+    shared: &'a Shared,
+    place: ThreadRef,
+    wake: Wake,
+    permit: Option<OwnedSemaphorePermit>,
+    turn_permit: Option<OwnedSemaphorePermit>,
+    floor: Sequence,
+    begun: Option<Sequence>,
+    owner: (Sequence, Owner),
+    armed: Armed,
+    evaluated: Option<Evaluated>,
+    stop_hinted: bool,
+    calls_hinted: bool,
+    lost: u32,
+}
+
+impl<'a> Look<'a> {
+    fn new(shared: &'a Shared, delivery: &Delivery, permit: Option<OwnedSemaphorePermit>) -> Self {
+        let leaf = &delivery.stored.subject.leaf;
+        let by_others = *leaf == Leaf::Observation && delivery.count <= 1;
+        Self {
+            shared,
+            place: delivery.stored.subject.thread.clone(),
+            wake: Wake { sequence: delivery.stored.sequence, tick: *leaf == Leaf::Tick },
+            permit,
+            turn_permit: None,
+            floor: delivery.stored.sequence,
+            begun: None,
+            owner: (Sequence::NONE, Owner::Unasked),
+            armed: if by_others { Armed::ByOthers } else { Armed::Unknown },
+            evaluated: None,
+            stop_hinted: false,
+            calls_hinted: false,
+            lost: 0,
+        }
+    }
+
+    async fn run(mut self) -> Verdict {
+        self.take_permit().await;
+        let slot = self.shared.slots.slot(&self.place).await;
+        let mut kept = slot.lock().await;
+        for _ in 0..MAX_STEPS {
+            let thread = match self.load(&mut kept).await {
+                Ok(thread) => thread,
+                Err(verdict) => return verdict,
+            };
+            if self.stop_open_turn(&thread).await {
+                drop(kept);
+                self.wait_for_stop(&thread).await;
+                kept = slot.lock().await;
+                continue;
+            }
+            self.hint_calls(&thread).await;
+            let decision = self.decide(&thread).await;
+            tracing::debug!(
+                thread = %self.place, wake = %self.wake.sequence, branch = decision.branch.as_str(),
+                "decided"
+            );
+            if matches!(decision.step, Step::Reason) {
+                kept = match self.reason(&slot, kept, thread).await {
+                    Ok(kept) => kept,
+                    Err(verdict) => return verdict,
+                };
+                continue;
+            }
+            if let Some(verdict) = self.carry(&thread, decision).await {
+                return verdict;
+            }
+        }
+        tracing::error!(thread = %self.place, "a handling did not come to rest");
+        Verdict::HandBack(BUS_PAUSE)
+    }
+
+    async fn take_permit(&mut self) {
+        if self.permit.is_none() {
+            self.permit = Arc::clone(&self.shared.handlings).acquire_owned().await.ok();
+        }
+    }
+
+    async fn load(&mut self, kept: &mut MutexGuard<'_, Kept>) -> Result<Arc<Thread>, Verdict> {
+        let journal = self.shared.ports.journal.as_ref();
+        match load(journal, &self.place, kept, self.floor).await {
+            Ok(thread) => {
+                self.floor = self.floor.max(thread.head.sequence);
+                Ok(thread)
+            }
+            Err(LoadError::TooNew(error)) => {
+                tracing::error!(thread = %self.place, %error, "handed back");
+                Err(Verdict::HandBack(TOO_NEW_PAUSE))
+            }
+            Err(LoadError::Bus(error)) => Err(bus_failed(&error)),
+        }
+    }
+
+    /// Whether a turn that somebody is working on has to be stopped first, by its owner.
+    async fn stop_open_turn(&mut self, thread: &Thread) -> bool {
+        let Some(open) = open_turn(thread).filter(|_| thread.is_stopping()) else { return false };
+        if self.shared.running.is_running(&self.place, open.sequence) {
+            self.shared.running.nudge(&self.place);
+            return !std::mem::replace(&mut self.stop_hinted, true);
+        }
+        if open.started.owner == self.shared.config.instance || self.stop_hinted {
+            return false;
+        }
+        self.stop_hinted = true;
+        hint(self.shared.ports.live.as_ref(), &self.place, &Hint::StopTurn).await;
+        true
+    }
+
+    async fn wait_for_stop(&self, thread: &Thread) {
+        let mine = open_turn(thread)
+            .is_some_and(|open| self.shared.running.is_running(&self.place, open.sequence));
+        if mine {
+            let patience = STOP_PATIENCE.saturating_mul(10);
+            self.shared.running.until_idle(&self.place, patience).await;
+        } else {
+            tokio::time::sleep(STOP_PATIENCE).await;
+        }
+    }
+
+    async fn hint_calls(&mut self, thread: &Thread) {
+        if self.calls_hinted || !thread.is_stopping() || open_turn(thread).is_some() {
+            return;
+        }
+        self.calls_hinted = true;
+        carry::stop_calls(self.shared, thread, planner_core::stop::hints(thread)).await;
+    }
+
+    async fn decide(&mut self, thread: &Thread) -> Decision {
+        let words = self.kept_words(thread).await;
+        let owner = self.owner_of(thread);
+        let view = View {
+            thread,
+            now: self.shared.clock.now(thread.head.at),
+            me: &self.shared.config.instance,
+            wake: self.wake,
+            begun: self.begun,
+            owner,
+            armed: self.armed,
+            agents: &self.shared.book,
+            kept: (&words.0, &words.1),
+            evaluated: self.evaluated.as_ref(),
+            spans: self.shared.config.spans,
+        };
+        decide(&view)
+    }
+
+    /// Text of the open turn, for sealing it.
+    async fn kept_words(&self, thread: &Thread) -> (String, String) {
+        let Some(open) = open_turn(thread) else { return Default::default() };
+        match self.shared.ports.working.turn_text(&self.place).await {
+            Ok(Some(text)) if text.started == open.sequence => (text.text, text.reasoning),
+            Ok(_) => Default::default(),
+            Err(error) => {
+                tracing::debug!(%error, "the text of the turn is not known");
+                Default::default()
+            }
+        }
+    }
+
+    fn owner_of(&mut self, thread: &Thread) -> Owner {
+        let Some(open) = open_turn(thread) else { return Owner::Unasked };
+        if self.shared.running.is_running(&self.place, open.sequence) {
+            return Owner::Working;
+        }
+        if self.owner.0 == open.sequence { self.owner.1 } else { Owner::Unasked }
+    }
+
+    /// Makes the model request of our open turn, with the thread free for others meanwhile.
+    async fn reason<'s>(
+        &mut self,
+        slot: &'s Mutex<Kept>,
+        kept: MutexGuard<'s, Kept>,
+        thread: Arc<Thread>,
+    ) -> Result<MutexGuard<'s, Kept>, Verdict> {
+        self.begun = None;
+        let Some(open) = open_turn(&thread) else { return Ok(kept) };
+        let running = self.shared.running.enter(self.place.clone(), open.sequence);
+        drop(kept);
+        self.permit = None;
+        let reasoned = reason(self.shared, thread, &running).await;
+        self.turn_permit = None;
+        self.take_permit().await;
+        let kept = slot.lock().await;
+        drop(running);
+        match reasoned {
+            Ok(Reasoned::Landed(sequence)) => self.moved(sequence),
+            Ok(Reasoned::Lost(sequence)) => self.note_lost(sequence).await?,
+            Err(error) => return Err(bus_failed(&error)),
+        }
+        Ok(kept)
+    }
+
+    fn moved(&mut self, sequence: Sequence) {
+        self.floor = self.floor.max(sequence);
+        self.lost = 0;
+        self.armed = Armed::Unknown;
+    }
+
+    async fn note_lost(&mut self, sequence: Sequence) -> Result<(), Verdict> {
+        self.floor = self.floor.max(sequence);
+        self.lost = self.lost.saturating_add(1);
+        if self.lost > MAX_LOST {
+            return Err(Verdict::HandBack(BUS_PAUSE));
+        }
+        tokio::time::sleep(LOST_PAUSE).await;
+        Ok(())
+    }
+
+    /// Carries a step out; answers when the delivery can be let go.
+    async fn carry(&mut self, thread: &Thread, decision: Decision) -> Option<Verdict> {
+        let now = self.shared.clock.now(thread.head.at);
+        let carried = match decision.step {
+            Step::Fact(fact) => match self.admit(&fact) {
+                Some(verdict) => return Some(verdict),
+                None => self.append(thread, *fact).await,
+            },
+            Step::Dispatch(call) => carry::dispatch(self.shared, thread, *call).await,
+            Step::Bar(id) => carry::bar(self.shared, thread, &id, now).await,
+            Step::Arm(at) => return self.arm(thread, at).await,
+            Step::AskOwner(owner) => return self.ask(thread, &owner).await,
+            Step::Evaluate => return self.evaluate(thread).await,
+            Step::Hint(said) => {
+                hint(self.shared.ports.live.as_ref(), &self.place, &said).await;
+                return None;
+            }
+            Step::HandBack(delay) => return Some(Verdict::HandBack(delay)),
+            Step::Rest => return Some(self.rest(thread).await),
+            Step::Reason => return None,
+        };
+        match carried {
+            Ok(Carried::Landed(sequence)) => self.moved(sequence),
+            Ok(Carried::Lost(sequence)) => return self.note_lost(sequence).await.err(),
+            Err(error) => return Some(bus_failed(&error)),
+        }
+        None
+    }
+
+    /// Appends a fact; a turn that it begins is ours to ask the model for.
+    async fn append(&mut self, thread: &Thread, fact: Fact) -> Result<Carried, BusError> {
+        let begins = matches!(fact, Fact::TurnStarted(_));
+        let carried = carry::fact(self.shared, thread, fact).await?;
+        if let (true, Carried::Landed(sequence)) = (begins, &carried) {
+            self.begun = Some(*sequence);
+        }
+        Ok(carried)
+    }
+
+    /// A turn is only begun when a model request may be opened here.
+    fn admit(&mut self, fact: &Fact) -> Option<Verdict> {
+        if !matches!(fact, Fact::TurnStarted(_)) {
+            return None;
+        }
+        self.evaluated = None;
+        if self.turn_permit.is_none() {
+            match Arc::clone(&self.shared.turns).try_acquire_owned() {
+                Ok(permit) => self.turn_permit = Some(permit),
+                Err(_) => return Some(Verdict::HandBack(FULL_PAUSE)),
+            }
+        }
+        None
+    }
+
+    async fn arm(&mut self, thread: &Thread, at: proto::time::Timestamp) -> Option<Verdict> {
+        match carry::arm(self.shared, thread, at).await {
+            Ok(Some(at)) => self.armed = Armed::At(at),
+            Ok(None) => return self.note_lost(self.floor).await.err(),
+            Err(error) => return Some(bus_failed(&error)),
+        }
+        None
+    }
+
+    async fn ask(&mut self, thread: &Thread, owner: &InstanceId) -> Option<Verdict> {
+        let open = open_turn(thread)?;
+        let question = HeldQuestion { thread: self.place.clone(), started: open.sequence };
+        let patience = self.shared.config.ask_patience;
+        let answer = self.shared.ports.live.ask(owner, &question, patience).await;
+        let state = match answer {
+            Ok(OwnerAnswer::Holding) => Owner::Working,
+            Ok(OwnerAnswer::NotHolding | OwnerAnswer::NoResponder | OwnerAnswer::Silent) => {
+                tracing::info!(thread = %self.place, %owner, ?answer, "taking the turn over");
+                Owner::Gone
+            }
+            Err(error) => return Some(bus_failed(&error)),
+        };
+        self.owner = (open.sequence, state);
+        None
+    }
+
+    async fn evaluate(&mut self, thread: &Thread) -> Option<Verdict> {
+        let agent = thread.agent.as_ref();
+        let agent =
+            agent.and_then(|name| planner_core::view::Agents::agent(&self.shared.book, name));
+        let schema = agent.and_then(|agent| agent.output_schema.clone());
+        let answer = planner_core::next_turn::answer_text(thread);
+        let limit = self.shared.config.evaluation;
+        self.evaluated = Some(match (answer, schema) {
+            (Some(answer), Some(schema)) => {
+                crate::evaluation::evaluate(answer, schema, limit).await
+            }
+            (_, None) | (None, _) => Evaluated::Fits,
+        });
+        None
+    }
+
+    async fn rest(&self, thread: &Thread) -> Verdict {
+        let next = if thread.is_at_rest() { None } else { Some(self.next_look(thread)) };
+        if let Err(error) = self.shared.ports.working.set_active(&self.place, next).await {
+            tracing::debug!(%error, "the list of active threads was not written");
+        }
+        Verdict::Ack
+    }
+
+    fn next_look(&self, thread: &Thread) -> proto::time::Timestamp {
+        let turn = open_turn(thread).map(|open| open.started.deadline);
+        let calls = planner_core::calls::earliest_deadline(thread);
+        let later = self.shared.clock.now(thread.head.at).after(self.shared.config.sweep_every);
+        turn.into_iter().chain(calls).min().unwrap_or(later)
+    }
+}
+
+fn open_turn(thread: &Thread) -> Option<&OpenTurn> {
+    thread.run.as_ref()?.open.as_ref()
+}
+
+fn bus_failed(error: &BusError) -> Verdict {
+    tracing::warn!(%error, "handed back because the bus failed");
+    Verdict::HandBack(BUS_PAUSE)
+}

@@ -1,0 +1,86 @@
+//! The planner's tasks and their end.
+
+use std::sync::Arc;
+
+use ports::BusError;
+use ports::queues::Queue;
+use service_runtime::shutdown::Shutdown;
+use service_runtime::tasks::TaskSet;
+use tokio::sync::Semaphore;
+
+use crate::book::AgentBook;
+use crate::config::{Config, PlannerPorts};
+use crate::held::Held;
+use crate::intake::take_in;
+use crate::keeper::keep_alive;
+use crate::load::Slots;
+use crate::running::Running;
+use crate::server_clock::ServerClock;
+use crate::sweep::{listen, sweep};
+use crate::tools::Tools;
+
+/// What all tasks of a planner share.
+pub(crate) struct Shared {
+    pub(crate) ports: PlannerPorts,
+    pub(crate) config: Config,
+    pub(crate) book: AgentBook,
+    pub(crate) clock: ServerClock,
+    pub(crate) tools: Tools,
+    pub(crate) slots: Slots,
+    pub(crate) running: Running,
+    pub(crate) held: Held,
+    pub(crate) handlings: Arc<Semaphore>,
+    pub(crate) turns: Arc<Semaphore>,
+}
+
+/// A planner, ready to run.
+pub struct Planner {
+    shared: Arc<Shared>,
+}
+
+impl Planner {
+    /// A planner of these agents.
+    pub fn new(ports: PlannerPorts, book: AgentBook, config: Config) -> Self {
+        let shared = Shared {
+            clock: ServerClock::new(Arc::clone(&ports.clock)),
+            tools: Tools::new(Arc::clone(&ports.registry), config.tools_age),
+            slots: Slots::default(),
+            running: Running::new(),
+            held: Held::new(),
+            handlings: Arc::new(Semaphore::new(
+                config.max_handlings.max(config.partitions.len().saturating_mul(4)),
+            )),
+            turns: Arc::new(Semaphore::new(config.max_turns_in_flight)),
+            ports,
+            config,
+            book,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Works until `shutdown` drains, then finishes or hands back what it holds within the grace.
+    pub async fn run(self, shutdown: Shutdown) -> Result<(), BusError> {
+        let shared = self.shared;
+        let me = &shared.config.instance;
+        let answering = shared.ports.live.answer(me, shared.running.holds()).await?;
+        shared.clock.measure(shared.ports.journal.as_ref()).await?;
+        let mut background = TaskSet::new();
+        let queues = Arc::clone(&shared.ports.queues);
+        background.start("keep_alive", keep_alive(queues, shared.held.clone()));
+        background.start("sweep", sweep(Arc::clone(&shared)));
+        background.start("listen", listen(Arc::clone(&shared)));
+        let mut intakes = TaskSet::new();
+        for partition in &shared.config.partitions {
+            for queue in [Queue::Inbox(*partition), Queue::Progress(*partition)] {
+                let task = take_in(Arc::clone(&shared), queue, shutdown.clone());
+                intakes.start("take_in", task);
+            }
+        }
+        shutdown.draining().await;
+        let in_time = intakes.finish(shared.config.grace.saturating_mul(2)).await;
+        tracing::info!(in_time, "planner stopped");
+        drop(answering);
+        drop(background);
+        Ok(())
+    }
+}

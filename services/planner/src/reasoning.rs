@@ -1,0 +1,377 @@
+//! One model request: from the open turn to the record that ends it.
+//!
+//! Calls go out as their arguments close. A stream that breaks before any call went out is asked
+//! again; one that breaks after is sealed, never asked again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use planner_core::accept::Judge;
+use planner_core::live_turn::LiveTurn;
+use planner_core::prompt::{self, PromptError};
+use planner_core::thread::OpenTurn;
+use planner_core::toolbox::Toolbox;
+use planner_core::{Thread, ends};
+use ports::BusError;
+use ports::append::Landed;
+use proto::agent::Agent;
+use proto::call::ToolCall;
+use proto::error_code::ErrorCode;
+use proto::fact::{Fact, SealReason};
+use proto::ids::{Sequence, ToolCallId};
+use proto::live::Channel;
+use proto::model::{
+    BrokenCall, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ReadyCall, ReplyEnd,
+};
+use proto::time::Timestamp;
+use tokio::time::Instant;
+
+use crate::chain::Chain;
+use crate::load::load;
+use crate::planner::Shared;
+use crate::running::RunningGuard;
+use crate::speech::Speech;
+
+/// The longest pause that a provider can ask for.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// How a model request ended for the journal.
+#[derive(Debug)]
+pub(crate) enum Reasoned {
+    /// The turn is over; the fold has to contain this much.
+    Landed(Sequence),
+    /// Somebody else moved the chain: what was done here is dropped.
+    Lost(Sequence),
+}
+
+/// How one stream ended.
+enum Streamed {
+    Ended(ReplyEnd),
+    Stopped,
+    Lost(Sequence),
+    Broken(ModelError),
+}
+
+/// Asks the model for the thread's open turn and records what came.
+pub(crate) async fn reason(
+    shared: &Shared,
+    thread: Arc<Thread>,
+    running: &RunningGuard,
+) -> Result<Reasoned, BusError> {
+    let Some(open) = thread.run.as_ref().and_then(|run| run.open.clone()) else {
+        return Ok(Reasoned::Lost(thread.head.sequence));
+    };
+    let name = &open.started.agent;
+    let Some(agent) = planner_core::view::Agents::agent(&shared.book, name) else {
+        return Err(BusError::Unavailable(format!("the agent {name} is not known here")));
+    };
+    let toolbox = shared.tools.current().await;
+    let request = prompt::request(&thread, agent, &toolbox);
+    let mut turn = Turn::new(shared, &thread, agent, &toolbox, &open);
+    match request {
+        Ok(request) => turn.ask_until_done(&request, running).await,
+        Err(error) => turn.cannot_ask(&error).await,
+    }
+}
+
+struct Turn<'a> {
+    shared: &'a Shared,
+    thread: &'a Arc<Thread>,
+    judge: Judge<'a>,
+    open: &'a OpenTurn,
+    live: LiveTurn,
+    chain: Sequence,
+    speech: Speech<'a>,
+    ids: BTreeSet<ToolCallId>,
+    deadline: Instant,
+}
+
+impl<'a> Turn<'a> {
+    fn new(
+        shared: &'a Shared,
+        thread: &'a Arc<Thread>,
+        agent: &'a Agent,
+        toolbox: &'a Toolbox,
+        open: &'a OpenTurn,
+    ) -> Self {
+        let started = &open.started;
+        let (live, working) = (shared.ports.live.as_ref(), shared.ports.working.as_ref());
+        let left = started.deadline.since(shared.clock.now(thread.head.at));
+        let now = Instant::now();
+        Self {
+            shared,
+            thread,
+            judge: Judge { thread, agent, toolbox, tainted: thread.is_tainted() },
+            open,
+            live: LiveTurn::new(started.run, started.turn, open.sequence),
+            chain: thread.plan_last,
+            speech: Speech::new(live, working, &thread.place, open.sequence, started.turn),
+            ids: BTreeSet::new(),
+            deadline: now.checked_add(left).unwrap_or(now),
+        }
+    }
+
+    async fn ask_until_done(
+        &mut self,
+        request: &ModelRequest,
+        running: &RunningGuard,
+    ) -> Result<Reasoned, BusError> {
+        let mut tries = 0;
+        loop {
+            let streamed = self.stream(request, running).await?;
+            self.speech.flush().await;
+            match streamed {
+                Streamed::Ended(end) => return self.complete(end, &request.model).await,
+                Streamed::Stopped => return self.seal(SealReason::Interrupted).await,
+                Streamed::Lost(last) => return Ok(Reasoned::Lost(last)),
+                Streamed::Broken(error) => {
+                    tracing::warn!(thread = %self.thread.place, %error, kind = ?error.kind, "the reply broke");
+                    if !self.live.is_untouched() {
+                        return self.seal(SealReason::StreamBroken).await;
+                    }
+                    if !error.retryable || tries >= self.shared.config.model_retries {
+                        return self.give_up(&error).await;
+                    }
+                    tries += 1;
+                    if self.pause(tries, &error, running).await? {
+                        return self.seal(SealReason::Interrupted).await;
+                    }
+                    self.live.reset();
+                }
+            }
+        }
+    }
+
+    /// Waits before the next try; answers whether the turn was stopped meanwhile.
+    async fn pause(
+        &self,
+        tries: u32,
+        error: &ModelError,
+        running: &RunningGuard,
+    ) -> Result<bool, BusError> {
+        let doublings = tries.saturating_sub(1).min(6);
+        let own = self.shared.config.model_backoff.saturating_mul(1 << doublings);
+        let jitter = self.shared.ports.ids.jitter(own / 4);
+        let pause = error.retry_after.unwrap_or(own).min(LONGEST_PAUSE).saturating_add(jitter);
+        tokio::select! {
+            biased;
+            () = running.nudged() => Ok(matches!(self.look().await?, Some(Streamed::Stopped))),
+            () = tokio::time::sleep(pause) => Ok(false),
+        }
+    }
+
+    async fn stream(
+        &mut self,
+        request: &ModelRequest,
+        running: &RunningGuard,
+    ) -> Result<Streamed, BusError> {
+        let model = Arc::clone(&self.shared.ports.model);
+        let ask = model.ask(request);
+        tokio::pin!(ask);
+        let mut reply = loop {
+            tokio::select! {
+                biased;
+                () = running.nudged() => if let Some(end) = self.look().await? { return Ok(end) },
+                asked = &mut ask => match asked {
+                    Ok(reply) => break reply,
+                    Err(error) => return Ok(Streamed::Broken(error)),
+                },
+                () = tokio::time::sleep_until(self.deadline) => return Ok(Streamed::Broken(overdue())),
+            }
+        };
+        loop {
+            let due = self.speech.due();
+            tokio::select! {
+                biased;
+                () = running.nudged() => if let Some(end) = self.look().await? { return Ok(end) },
+                event = reply.next() => match event {
+                    Some(Ok(event)) => if let Some(end) = self.on_event(event).await? { return Ok(end) },
+                    Some(Err(error)) => return Ok(Streamed::Broken(error)),
+                    None => return Ok(Streamed::Broken(cut_off())),
+                },
+                () = tokio::time::sleep_until(due.unwrap_or(self.deadline)) => {
+                    if due.is_none() { return Ok(Streamed::Broken(overdue())) }
+                    self.speech.flush().await;
+                }
+            }
+        }
+    }
+
+    async fn on_event(&mut self, event: ModelEvent) -> Result<Option<Streamed>, BusError> {
+        match event {
+            ModelEvent::Text { delta } => {
+                let offset = self.live.say(&delta);
+                self.speech.add(Channel::Text, offset, &delta).await;
+                self.speech.keep(self.live.words()).await;
+            }
+            ModelEvent::Reasoning { delta } => {
+                let offset = self.live.think(&delta);
+                self.speech.add(Channel::Reasoning, offset, &delta).await;
+                self.speech.keep(self.live.words()).await;
+            }
+            ModelEvent::CallStarted { .. } => {}
+            ModelEvent::CallReady(call) => return self.call_ready(call).await,
+            ModelEvent::CallBroken(call) => self.call_broken(call),
+            ModelEvent::End(end) => return Ok(Some(Streamed::Ended(end))),
+        }
+        Ok(None)
+    }
+
+    async fn call_ready(&mut self, call: ReadyCall) -> Result<Option<Streamed>, BusError> {
+        let (id, now) = (self.fresh_id(), self.now());
+        let spans = self.shared.config.spans;
+        let record = self.live.call_ready(&self.judge, id, call, now, spans);
+        match record {
+            Some(record) => self.dispatch(record).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Appends an early call. The words that came before it are kept for whoever may seal the turn.
+    async fn dispatch(&mut self, call: ToolCall) -> Result<Option<Streamed>, BusError> {
+        let id = call.tool_call_id.clone();
+        match self.append().call(self.chain, call).await? {
+            Landed::At(sequence) | Landed::Duplicate(sequence) => {
+                self.chain = sequence;
+                self.live.dispatched(id);
+                self.speech.keep_now(self.live.words()).await;
+                Ok(None)
+            }
+            Landed::Lost { last } => Ok(Some(Streamed::Lost(last.unwrap_or(self.chain)))),
+        }
+    }
+
+    fn call_broken(&mut self, call: BrokenCall) {
+        let id = self.fresh_id();
+        self.live.call_broken(&self.judge, id, call);
+    }
+
+    fn fresh_id(&mut self) -> ToolCallId {
+        loop {
+            let id = self.shared.ports.ids.tool_call_id();
+            if !self.thread.calls.contains_key(&id) && self.ids.insert(id.clone()) {
+                return id;
+            }
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.shared.clock.now(self.thread.head.at)
+    }
+
+    /// Reads what was written since the turn began: a stop, or somebody else's hand on the chain.
+    async fn look(&self) -> Result<Option<Streamed>, BusError> {
+        let mut kept = Some(Arc::clone(self.thread));
+        let journal = self.shared.ports.journal.as_ref();
+        let latest = match load(journal, &self.thread.place, &mut kept, self.chain).await {
+            Ok(latest) => latest,
+            Err(crate::load::LoadError::Bus(error)) => return Err(error),
+            Err(crate::load::LoadError::TooNew(_)) => return Ok(Some(Streamed::Lost(self.chain))),
+        };
+        let open = latest.run.as_ref().and_then(|run| run.open.as_ref());
+        if open.is_none_or(|open| open.sequence != self.open.sequence) {
+            return Ok(Some(Streamed::Lost(latest.head.sequence)));
+        }
+        Ok(latest.is_stopping().then_some(Streamed::Stopped))
+    }
+
+    async fn complete(&mut self, end: ReplyEnd, model: &str) -> Result<Reasoned, BusError> {
+        let live = self.take_live();
+        let completed = live.complete(end, model);
+        self.end(Fact::TurnCompleted(completed)).await
+    }
+
+    async fn seal(&mut self, why: SealReason) -> Result<Reasoned, BusError> {
+        let live = self.take_live();
+        self.end(Fact::TurnSealed(live.seal(why))).await
+    }
+
+    fn take_live(&mut self) -> LiveTurn {
+        let started = &self.open.started;
+        let empty = LiveTurn::new(started.run, started.turn, self.open.sequence);
+        std::mem::replace(&mut self.live, empty)
+    }
+
+    async fn give_up(&mut self, error: &ModelError) -> Result<Reasoned, BusError> {
+        let why = format!("The model did not answer: {}", error.message);
+        self.fail(code_of(error), &why).await
+    }
+
+    async fn cannot_ask(&mut self, error: &PromptError) -> Result<Reasoned, BusError> {
+        let code = match error {
+            PromptError::TooLarge { .. } => ErrorCode::ContextOverflow,
+            PromptError::Open(_) | PromptError::Repeated(_) => ErrorCode::Internal,
+        };
+        tracing::error!(thread = %self.thread.place, %error, "the request cannot be built");
+        self.fail(code, &format!("The request to the model cannot be built: {error}.")).await
+    }
+
+    async fn fail(&mut self, code: ErrorCode, why: &str) -> Result<Reasoned, BusError> {
+        match ends::failed(self.thread, code, why) {
+            Some(finished) => self.end(Fact::RunFinished(finished)).await,
+            None => Ok(Reasoned::Lost(self.chain)),
+        }
+    }
+
+    /// Appends the record that ends the turn. One that the bus finds too large ends the run.
+    async fn end(&mut self, fact: Fact) -> Result<Reasoned, BusError> {
+        let landed = match self.append().fact(self.chain, fact).await {
+            Err(error @ BusError::TooLarge { .. }) => {
+                let why = format!("The model's reply is too large to be recorded: {error}.");
+                match ends::failed(self.thread, ErrorCode::MessageTooLarge, &why) {
+                    Some(failed) => {
+                        self.append().fact(self.chain, Fact::RunFinished(failed)).await?
+                    }
+                    None => return Err(error),
+                }
+            }
+            other => other?,
+        };
+        Ok(match landed {
+            Landed::At(sequence) | Landed::Duplicate(sequence) => Reasoned::Landed(sequence),
+            Landed::Lost { last } => Reasoned::Lost(last.unwrap_or(self.chain)),
+        })
+    }
+
+    fn append(&self) -> Chain<'_> {
+        Chain {
+            journal: self.shared.ports.journal.as_ref(),
+            ids: self.shared.ports.ids.as_ref(),
+            patience: self.shared.config.patience,
+            place: &self.thread.place,
+        }
+    }
+}
+
+fn code_of(error: &ModelError) -> ErrorCode {
+    match error.kind {
+        ModelErrorKind::Network | ModelErrorKind::Timeout | ModelErrorKind::Truncated => {
+            ErrorCode::ModelUnavailable
+        }
+        ModelErrorKind::ProviderError | ModelErrorKind::HttpError if error.retryable => {
+            ErrorCode::ModelUnavailable
+        }
+        ModelErrorKind::ProviderError
+        | ModelErrorKind::HttpError
+        | ModelErrorKind::ContentFilter => ErrorCode::ModelRefused,
+        ModelErrorKind::Length
+        | ModelErrorKind::EmptyResponse
+        | ModelErrorKind::MalformedChunk
+        | ModelErrorKind::BadResponse
+        | ModelErrorKind::ContractViolation => ErrorCode::ModelReplyInvalid,
+    }
+}
+
+fn overdue() -> ModelError {
+    broken(ModelErrorKind::Timeout, false, "the turn's deadline passed")
+}
+
+fn cut_off() -> ModelError {
+    broken(ModelErrorKind::Truncated, true, "the reply ended without an end")
+}
+
+fn broken(kind: ModelErrorKind, retryable: bool, message: &str) -> ModelError {
+    ModelError { kind, retryable, retry_after: None, status: None, message: message.to_owned() }
+}

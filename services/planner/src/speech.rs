@@ -1,0 +1,98 @@
+//! Live text: to readers at once, then in pieces of up to 20 ms; and to working memory now and then,
+//! for whoever may have to seal the turn.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use ports::live::{Live, Topic};
+use ports::working_memory::{TurnText, WorkingMemory};
+use proto::ids::{Sequence, ThreadRef};
+use proto::live::{Channel, LiveText};
+use tokio::time::Instant;
+
+/// How long a piece may wait for more.
+const PIECE: Duration = Duration::from_millis(20);
+/// How long text may be unknown to working memory.
+const KEEP: Duration = Duration::from_millis(250);
+
+/// The voice of one turn.
+pub(crate) struct Speech<'a> {
+    live: &'a dyn Live,
+    working: &'a dyn WorkingMemory,
+    place: &'a ThreadRef,
+    started: Sequence,
+    turn: u32,
+    piece: Option<LiveText>,
+    spoke: Option<Instant>,
+    kept: Instant,
+}
+
+impl<'a> Speech<'a> {
+    pub(crate) fn new(
+        live: &'a dyn Live,
+        working: &'a dyn WorkingMemory,
+        place: &'a ThreadRef,
+        started: Sequence,
+        turn: u32,
+    ) -> Self {
+        let kept = Instant::now();
+        Self { live, working, place, started, turn, piece: None, spoke: None, kept }
+    }
+
+    /// Adds text that begins at `offset`; says what cannot wait.
+    pub(crate) async fn add(&mut self, channel: Channel, offset: usize, delta: &str) {
+        if self.piece.as_ref().is_some_and(|piece| piece.channel != channel) {
+            self.flush().await;
+        }
+        match &mut self.piece {
+            Some(piece) => piece.delta.push_str(delta),
+            None => {
+                self.piece = Some(LiveText {
+                    started: self.started,
+                    turn: self.turn,
+                    offset: u64::try_from(offset).unwrap_or(u64::MAX),
+                    channel,
+                    delta: delta.to_owned(),
+                });
+            }
+        }
+        if self.due().is_some_and(|due| due <= Instant::now()) {
+            self.flush().await;
+        }
+    }
+
+    /// When the waiting piece has to go out.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.piece.as_ref()?;
+        let now = Instant::now();
+        Some(self.spoke.and_then(|spoke| spoke.checked_add(PIECE)).unwrap_or(now))
+    }
+
+    /// Says the waiting piece.
+    pub(crate) async fn flush(&mut self) {
+        let Some(piece) = self.piece.take() else { return };
+        self.spoke = Some(Instant::now());
+        let message = Bytes::from(serde_json::to_vec(&piece).unwrap_or_default());
+        let topic = Topic::Text(self.place.clone());
+        if let Err(error) = self.live.publish(&topic, message).await {
+            tracing::debug!(%error, "live text was not published");
+        }
+    }
+
+    /// Lets working memory know the words so far, if it has not heard for a while.
+    pub(crate) async fn keep(&mut self, words: (&str, &str)) {
+        if self.kept.elapsed() >= KEEP {
+            self.keep_now(words).await;
+        }
+    }
+
+    /// Lets working memory know the words so far.
+    pub(crate) async fn keep_now(&mut self, words: (&str, &str)) {
+        self.kept = Instant::now();
+        let (text, reasoning) = (words.0.to_owned(), words.1.to_owned());
+        let text = TurnText { started: self.started, text, reasoning };
+        if let Err(error) = self.working.keep_turn_text(self.place, text).await {
+            tracing::debug!(%error, "the text of the turn was not kept");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Finds active threads that nothing woke, and listens for hints.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ports::journal::Fence;
+use ports::live::{Live, Topic};
+use proto::ids::{Sequence, ThreadRef};
+use proto::live::Hint;
+
+use crate::load::load;
+use crate::planner::Shared;
+
+/// Threads looked at in one sweep.
+const AT_ONCE: usize = 1000;
+/// Pause before listening again after the bus went away.
+const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+
+/// At start and then regularly: measures the clock, and wakes active threads that are overdue by
+/// letting their schedule fire at once.
+pub(crate) async fn sweep(shared: Arc<Shared>) {
+    loop {
+        if let Err(error) = shared.clock.measure(shared.ports.journal.as_ref()).await {
+            tracing::warn!(%error, "the server's time could not be read");
+        }
+        match wake_overdue(&shared).await {
+            Ok(0) => {}
+            Ok(woken) => tracing::info!(woken, "threads were overdue and are woken"),
+            Err(error) => tracing::warn!(%error, "the sweep failed"),
+        }
+        tokio::time::sleep(shared.config.sweep_every).await;
+    }
+}
+
+async fn wake_overdue(shared: &Shared) -> Result<usize, ports::BusError> {
+    let now = shared.clock.now(proto::time::Timestamp::default());
+    let overdue = shared.ports.working.active(now, AT_ONCE).await?;
+    for place in &overdue {
+        wake(shared, place, now).await?;
+    }
+    Ok(overdue.len())
+}
+
+/// A schedule in the past fires at once; the tick is then handled like any other.
+async fn wake(
+    shared: &Shared,
+    place: &ThreadRef,
+    now: proto::time::Timestamp,
+) -> Result<(), ports::BusError> {
+    let journal = shared.ports.journal.as_ref();
+    let slot = shared.slots.slot(place).await;
+    let mut kept = slot.lock().await;
+    let thread = match load(journal, place, &mut kept, Sequence::NONE).await {
+        Ok(thread) => thread,
+        Err(error) => {
+            tracing::warn!(%error, %place, "an overdue thread cannot be folded");
+            return Ok(());
+        }
+    };
+    if thread.is_at_rest() {
+        return shared.ports.working.set_active(place, None).await;
+    }
+    if let Err(error) = journal.schedule(place, now, Fence::Plan(thread.plan_last)).await {
+        tracing::debug!(%error, %place, "the wake-up was not written; somebody else is at it");
+    }
+    Ok(())
+}
+
+/// Passes stop hints to the open request of their thread.
+pub(crate) async fn listen(shared: Arc<Shared>) {
+    loop {
+        match shared.ports.live.subscribe(&Topic::AllControl).await {
+            Ok(mut hints) => {
+                while let Some((place, message)) = hints.next().await {
+                    if let Ok(Hint::StopTurn) = serde_json::from_slice::<Hint>(&message) {
+                        shared.running.nudge(&place);
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "hints cannot be heard"),
+        }
+        tokio::time::sleep(LISTEN_AGAIN).await;
+    }
+}
+
+/// Says a hint; losing it is allowed.
+pub(crate) async fn hint(live: &dyn Live, place: &ThreadRef, hint: &Hint) {
+    let message = bytes::Bytes::from(serde_json::to_vec(hint).unwrap_or_default());
+    if let Err(error) = live.publish(&Topic::Control(place.clone()), message).await {
+        tracing::debug!(%error, "a hint was not published");
+    }
+}
