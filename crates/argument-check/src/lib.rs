@@ -51,8 +51,14 @@ impl fmt::Debug for ArgumentCheck {
 impl ArgumentCheck {
     /// Compiles the schema of a tool's arguments; it has to be an object schema.
     pub fn new(parameters: &Value) -> Result<Self, BadSchema> {
-        let validator = schema::compile(parameters)?;
-        Ok(Self { validator: Arc::new(validator), schema: Arc::new(parameters.clone()) })
+        schema::require_object(parameters)?;
+        Self::of_any(parameters)
+    }
+
+    /// Compiles a schema of any type, such as that of a result or an answer.
+    pub fn of_any(schema: &Value) -> Result<Self, BadSchema> {
+        let validator = schema::compile(schema)?;
+        Ok(Self { validator: Arc::new(validator), schema: Arc::new(schema.clone()) })
     }
 
     /// Checks the arguments of one call. The problems are sorted by field and never empty.
@@ -60,7 +66,7 @@ impl ArgumentCheck {
         self.check_value(&Value::Object(arguments.clone()))
     }
 
-    /// The same for arguments that are already a value.
+    /// The same for a value of any type.
     pub fn check_value(&self, arguments: &Value) -> Result<(), Vec<ArgumentProblem>> {
         if self.validator.is_valid(arguments) {
             return Ok(());

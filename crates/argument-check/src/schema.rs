@@ -34,11 +34,14 @@ fn describe(problems: &[SchemaProblem]) -> String {
     problems.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Compiles an object schema; formats count, references never leave the schema.
+/// Arguments are one JSON object, so their schema has to say so.
+pub(crate) fn require_object(schema: &Value) -> Result<(), BadSchema> {
+    let problem = not_an_object_schema(schema);
+    problem.map_or(Ok(()), |problem| Err(BadSchema { problems: vec![problem] }))
+}
+
+/// Compiles a schema; formats count, references never leave it.
 pub(crate) fn compile(schema: &Value) -> Result<Validator, BadSchema> {
-    if let Some(problem) = not_an_object_schema(schema) {
-        return Err(BadSchema { problems: vec![problem] });
-    }
     let problems = against_its_draft(schema);
     if !problems.is_empty() {
         return Err(BadSchema { problems });

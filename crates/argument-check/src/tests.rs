@@ -241,6 +241,17 @@ fn a_reference_inside_the_schema_works() {
 }
 
 #[test]
+fn a_result_may_be_of_any_type() {
+    let check =
+        ArgumentCheck::of_any(&json!({"type": "array", "items": {"type": "integer"}})).unwrap();
+    assert_eq!(check.check_value(&json!([1])), Ok(()));
+    let problems = check.check_value(&json!(["1"])).unwrap_err();
+    assert_eq!(describe(&problems), "`0` must be an integer. Fix: send 1 without quotes");
+    let problems = check.check_value(&json!("1")).unwrap_err();
+    assert_eq!(describe(&problems), "`arguments` must be an array. Fix: put it in a list: [\"1\"]");
+}
+
+#[test]
 fn an_unreadable_pattern_is_a_bad_schema() {
     bad_schema(
         &json!({"type": "object", "properties": {"a": {"pattern": "("}}}),

@@ -1,3 +1,25 @@
 //! What people write: agent and tool files, checked, with file, line, field and fix; pure.
+//!
+//! Text goes in; typed values come out, or every problem of the file at once. Reading files and
+//! looking up variables is the caller's. Reading order:
+//!
+//! - [`problem`]: what is wrong with a file, where, and what to write instead
+//! - [`yaml`], [`fields`]: a file as a tree that knows its lines, read field by field
+//! - [`manifest`], [`run`]: tool files; `docs/tools.md` is the reference for their writers
+//! - [`template`]: `{name}` in argument vectors and resource names
+//! - [`agent_file`]: agent files; `docs/agents.md`
+//! - [`lint`]: advice on tools that are valid but hard to call
 
+pub mod agent_file;
+mod builtins;
+pub mod fields;
+pub mod lint;
+pub mod manifest;
+mod parameters;
+pub mod problem;
 pub mod run;
+mod run_reader;
+pub mod template;
+mod times;
+mod tool_reader;
+pub mod yaml;

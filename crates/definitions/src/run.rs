@@ -1,6 +1,6 @@
 //! How a tool runs: the `run:` part of a manifest.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a worker does when the tool is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,9 +15,11 @@ pub enum Run {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRun {
     /// Program and arguments. `{name}` stands for the argument `name`; a template fills exactly one
-    /// element and never splits. A program with a `/` is relative to the manifest's folder.
+    /// element and never splits, see [`crate::template::argv`]. A program written with a `/` is
+    /// relative to the manifest's folder and absolute after loading. The program `systole` is the
+    /// running executable itself.
     pub argv: Vec<String>,
-    /// Working folder; the manifest's folder when absent.
+    /// Working folder; the manifest's folder unless the manifest names one. Absolute after loading.
     pub folder: Option<PathBuf>,
     /// Names of environment variables that the process may see, besides `PATH`, `HOME`, `LANG`.
     pub env: Vec<String>,
@@ -25,12 +27,23 @@ pub struct CommandRun {
     pub max_output_bytes: u64,
 }
 
+impl CommandRun {
+    /// The word in `argv[0]` that stands for the running executable.
+    pub const SELF: &'static str = "systole";
+
+    /// Whether the program is the running executable.
+    pub fn is_self(&self) -> bool {
+        self.argv.first().is_some_and(|program| program == Self::SELF)
+    }
+}
+
 /// A builtin with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuiltinRun {
     /// Which.
     pub builtin: Builtin,
-    /// The folder that file builtins may not leave; absolute after loading.
+    /// The folder that file builtins may not leave; absolute after loading, the manifest's folder
+    /// unless the manifest names one. Absent for builtins without files.
     pub root: Option<PathBuf>,
 }
 
@@ -61,4 +74,24 @@ impl Builtin {
         ("edit_file", Self::EditFile),
         ("clock", Self::Clock),
     ];
+
+    /// Whether it works on files under a root.
+    pub fn has_root(self) -> bool {
+        match self {
+            Self::ListFiles
+            | Self::ReadFile
+            | Self::SearchFiles
+            | Self::WriteFile
+            | Self::EditFile => true,
+            Self::Clock => false,
+        }
+    }
+}
+
+/// What a manifest is read against: its folder and the variables it may name.
+pub struct Surroundings<'a> {
+    /// The folder of the file, absolute.
+    pub folder: &'a Path,
+    /// The value of `${NAME}`, if it has one.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
 }

@@ -1,0 +1,289 @@
+//! An agent file.
+
+use std::collections::BTreeSet;
+
+use proto::agent::{Agent, EarlyDispatch, Limits, Protocol, turns_for_complexity};
+use proto::hash;
+use proto::ids::{AgentName, ToolName};
+use serde_json::Value;
+
+use crate::fields::Fields;
+use crate::parameters;
+use crate::problem::{Problem, Report};
+use crate::yaml::{self, Node, Place};
+
+/// What an agent file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentFile {
+    /// The file as the user named it.
+    pub file: String,
+    /// The agent.
+    pub agent: Agent,
+    /// Manifests with its tools, as paths relative to the file; never empty.
+    pub manifests: Vec<String>,
+    /// The rehearsal, as a path relative to the file; when absent, `rehearsal.yaml` beside the
+    /// file is meant, if there is one.
+    pub rehearsal: Option<String>,
+    /// Where each tool is named, for problems found later.
+    tools_at: Vec<Node>,
+}
+
+const PROTOCOLS: [(&str, Protocol); 2] =
+    [("native", Protocol::Native), ("contract", Protocol::Contract)];
+
+const DISPATCHES: [(&str, EarlyDispatch); 3] =
+    [("safe", EarlyDispatch::Safe), ("all", EarlyDispatch::All), ("off", EarlyDispatch::Off)];
+
+const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
+
+const CONTEXT_WINDOW: u64 = 128_000;
+const APPROVAL_TIMEOUT_S: u64 = 900;
+const MILLION: f64 = 1_000_000.0;
+
+impl AgentFile {
+    /// Reads an agent file; everything that is wrong with it is told at once.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Vec<Problem>> {
+        let root = yaml::read(file, text)?;
+        let mut report = Report::new(file);
+        let read = read(file, &root, &mut report);
+        report.finish(read)
+    }
+
+    /// The tools it names that are in none of its manifests.
+    pub fn unknown_tools(&self, known: &BTreeSet<ToolName>) -> Vec<Problem> {
+        let mut report = Report::new(&*self.file);
+        let all: Vec<&str> = known.iter().map(ToolName::as_str).collect();
+        for (index, (tool, node)) in self.agent.tools.iter().zip(&self.tools_at).enumerate() {
+            if known.contains(tool) {
+                continue;
+            }
+            let meant = argument_check::nearest(tool.as_str(), all.iter().copied());
+            let fix = meant.map_or_else(
+                || format!("add it to {} or take it out here", self.manifests.join(" or ")),
+                |meant| format!("write `{meant}`"),
+            );
+            let expected = format!("a tool of the manifests: {}", all.join(", "));
+            report.at(node, &format!("tools[{index}]"), expected, format!("`{tool}`"), fix);
+        }
+        report.finish::<()>(None).err().unwrap_or_default()
+    }
+}
+
+fn read(file: &str, root: &Node, report: &mut Report) -> Option<AgentFile> {
+    let place = Place::root(root);
+    let mut fields = Fields::of(&place, report)?;
+    let who = Who::read(&mut fields, report);
+    let tools = tools(&mut fields, report);
+    let limits = limits(&mut fields, report);
+    let manifests = match fields.get("manifest") {
+        Some(at) => at.texts(report),
+        None => Some(vec!["tools.yaml".to_owned()]),
+    };
+    let rehearsal = match fields.get("rehearsal") {
+        Some(at) => at.words(report).map(|text| Some(text.to_owned())),
+        None => Some(None),
+    };
+    let policy = Policy::read(&mut fields, report);
+    fields.close(report);
+    let (tools, tools_at) = tools?;
+    let agent = agent(who?, tools, limits?, policy?);
+    let file = file.to_owned();
+    Some(AgentFile { file, agent, manifests: manifests?, rehearsal: rehearsal?, tools_at })
+}
+
+fn agent(who: Who, tools: Vec<ToolName>, limits: Limits, policy: Policy) -> Agent {
+    let mut agent = Agent {
+        name: who.name,
+        role: who.role,
+        instructions: who.instructions,
+        model: who.model,
+        temperature: policy.temperature,
+        context_window: policy.context_window,
+        context_window_ratio: policy.context_window_ratio,
+        protocol: policy.protocol,
+        early_dispatch: policy.early_dispatch,
+        tools,
+        permissions: who.permissions,
+        limits,
+        end_intent: policy.end_intent,
+        output_schema: policy.output_schema,
+        approval_ms: policy.approval_ms,
+        fingerprint: hash::fingerprint(""),
+    };
+    let mut value = serde_json::to_value(&agent).unwrap_or(Value::Null);
+    if let Some(object) = value.as_object_mut() {
+        object.remove("fingerprint");
+    }
+    agent.fingerprint = hash::fingerprint(&hash::canonical(&value));
+    agent
+}
+
+/// Who the agent is.
+struct Who {
+    name: AgentName,
+    role: String,
+    instructions: Vec<String>,
+    model: String,
+    permissions: Vec<String>,
+}
+
+impl Who {
+    fn read(fields: &mut Fields<'_>, report: &mut Report) -> Option<Self> {
+        let name = name(fields, report);
+        let role = fields.required("role", "who the agent is and what it does", report);
+        let role = role.and_then(|at| at.words(report).map(str::to_owned));
+        let model = fields.required("model", "the model to ask for", report);
+        let model = model.and_then(|at| at.words(report).map(str::to_owned));
+        let instructions =
+            fields.get("instructions").map_or(Some(Vec::new()), |at| at.texts(report));
+        let permissions = fields.get("permissions").map_or(Some(Vec::new()), |at| at.texts(report));
+        Some(Self {
+            name: name?,
+            role: role?,
+            instructions: instructions?,
+            model: model?,
+            permissions: permissions?,
+        })
+    }
+}
+
+fn name(fields: &mut Fields<'_>, report: &mut Report) -> Option<AgentName> {
+    let at = fields.required("name", "the agent's name", report)?;
+    match AgentName::new(at.text(report)?) {
+        Ok(name) => Some(name),
+        Err(bad) => {
+            report.wrong(&at, bad.rule, "choose such a name");
+            None
+        }
+    }
+}
+
+fn tools(fields: &mut Fields<'_>, report: &mut Report) -> Option<(Vec<ToolName>, Vec<Node>)> {
+    let at = fields.required("tools", "the names of its tools, `[]` for none", report)?;
+    let items = at.list(report)?;
+    let mut names = Vec::new();
+    let mut places = Vec::new();
+    for item in &items {
+        let Some(text) = item.text(report) else { continue };
+        match ToolName::new(text) {
+            Ok(name) if names.contains(&name) => {
+                report.wrong(item, "each tool once", "leave the second one out");
+            }
+            Ok(name) => {
+                names.push(name);
+                places.push(item.node().clone());
+            }
+            Err(bad) => report.wrong(item, bad.rule, "write the name that the manifest has"),
+        }
+    }
+    Some((names, places))
+}
+
+/// Where a run stops; `complexity` stands for a turn limit.
+fn limits(fields: &mut Fields<'_>, report: &mut Report) -> Option<Limits> {
+    let complexity = fields.get("complexity");
+    let has_complexity = complexity.is_some();
+    let turns = match complexity {
+        Some(at) => at.whole(1, 5, report).map(Some),
+        None => Some(None),
+    };
+    let mut limits = match fields.get("limits") {
+        Some(at) => stated_limits(&at, has_complexity, report)?,
+        None => Limits::default(),
+    };
+    if let Some(complexity) = turns? {
+        limits.max_turns = turns_for_complexity(u32::try_from(complexity).ok()?);
+    }
+    Some(limits)
+}
+
+fn stated_limits(at: &Place<'_>, has_complexity: bool, report: &mut Report) -> Option<Limits> {
+    let mut fields = Fields::of(at, report)?;
+    let usual = Limits::default();
+    let mut whole = |name, most: u64, otherwise: u64, report: &mut Report| {
+        let field = fields.get(name);
+        if let Some(field) = field.as_ref().filter(|_| has_complexity && name == "max_turns") {
+            let fix = "leave one of the two out";
+            report.wrong(field, "no turn limit beside `complexity`, which sets it", fix);
+        }
+        field.map_or(Some(otherwise), |at| at.whole(1, most, report))
+    };
+    let max_turns = whole("max_turns", 1000, usual.max_turns.into(), report);
+    let max_tokens = whole("max_tokens", 1_000_000_000, usual.max_tokens, report);
+    let max_wall_s = whole("max_wall_s", 30 * 24 * 3600, usual.max_wall_ms / 1000, report);
+    let max_tool_calls = whole("max_tool_calls", 100_000, usual.max_tool_calls.into(), report);
+    let max_repeats = whole("max_repeats", 1000, usual.max_repeats.into(), report);
+    let max_micro_usd = match fields.get("max_usd") {
+        Some(at) => at.number(0.0, 1_000_000.0, report).and_then(micro),
+        None => Some(usual.max_micro_usd),
+    };
+    fields.close(report);
+    Some(Limits {
+        max_turns: u32::try_from(max_turns?).ok()?,
+        max_tokens: max_tokens?,
+        max_micro_usd: max_micro_usd?,
+        max_wall_ms: max_wall_s?.saturating_mul(1000),
+        max_tool_calls: u32::try_from(max_tool_calls?).ok()?,
+        max_repeats: u32::try_from(max_repeats?).ok()?,
+    })
+}
+
+/// Millionths of a dollar, rounded.
+fn micro(dollars: f64) -> Option<u64> {
+    format!("{:.0}", dollars * MILLION).parse().ok()
+}
+
+/// How it works.
+struct Policy {
+    temperature: Option<f64>,
+    context_window: u32,
+    context_window_ratio: f64,
+    protocol: Protocol,
+    early_dispatch: EarlyDispatch,
+    end_intent: bool,
+    output_schema: Option<Value>,
+    approval_ms: u64,
+}
+
+impl Policy {
+    fn read(fields: &mut Fields<'_>, report: &mut Report) -> Option<Self> {
+        let temperature = match fields.get("temperature") {
+            Some(at) => at.number(0.0, 2.0, report).map(Some),
+            None => Some(None),
+        };
+        let window = match fields.get("context_window") {
+            Some(at) => at.whole(1000, 100_000_000, report),
+            None => Some(CONTEXT_WINDOW),
+        };
+        let ratio = fields.get("context_window_ratio");
+        let ratio = ratio.map_or(Some(0.7), |at| at.number(0.05, 1.0, report));
+        let protocol = fields.get("protocol");
+        let protocol = protocol.map_or(Some(Protocol::Native), |at| at.choice(&PROTOCOLS, report));
+        let early = fields.get("early_dispatch");
+        let early = early.map_or(Some(EarlyDispatch::Safe), |at| at.choice(&DISPATCHES, report));
+        let end_intent = fields.get("end_intent").map_or(Some(true), |at| switch(&at, report));
+        let output_schema = match fields.get("output_schema") {
+            Some(at) => parameters::read_any(&at, report).map(Some),
+            None => Some(None),
+        };
+        let approval_s = match fields.get("approval_timeout_s") {
+            Some(at) => at.whole(1, 30 * 24 * 3600, report),
+            None => Some(APPROVAL_TIMEOUT_S),
+        };
+        Some(Self {
+            temperature: temperature?,
+            context_window: u32::try_from(window?).ok()?,
+            context_window_ratio: ratio?,
+            protocol: protocol?,
+            early_dispatch: early?,
+            end_intent: end_intent?,
+            output_schema: output_schema?,
+            approval_ms: approval_s?.saturating_mul(1000),
+        })
+    }
+}
+
+/// `true`, `false`, `on` or `off`.
+fn switch(at: &Place<'_>, report: &mut Report) -> Option<bool> {
+    if at.node().as_text().is_some() { at.choice(&SWITCH, report) } else { at.truth(report) }
+}

@@ -1,0 +1,139 @@
+//! A manifest: the tools that a worker serves.
+
+use std::collections::BTreeMap;
+
+use proto::hash;
+use proto::ids::ToolName;
+use proto::tool::ToolContract;
+use serde_json::{Value, json};
+
+use crate::problem::{Problem, Report};
+use crate::run::{Run, Surroundings};
+use crate::tool_reader;
+use crate::yaml::{self, Kind, Node, Place};
+
+/// The tools of one file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest {
+    /// The file as the user named it.
+    pub file: String,
+    /// Its tools, in the order of the file; every name once.
+    pub tools: Vec<ToolDefinition>,
+}
+
+/// One tool: what it promises and how it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDefinition {
+    /// What planners and models see.
+    pub contract: ToolContract,
+    /// How it runs.
+    pub run: Run,
+    /// How to find out whether its effect happened; there for every checkable tool.
+    pub probe: Option<Run>,
+    /// What one mutation at a time holds, a [`crate::template::Template`] over the arguments.
+    pub resource: Option<String>,
+    /// How long a result may be used again; 0 for never. Only for read-only tools.
+    pub cache_ttl_ms: u64,
+    /// What the file says and what was filled in.
+    pub stated: Stated,
+}
+
+/// What the file says about a tool in its own words; everything else is a default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stated {
+    /// The line of the tool.
+    pub line: u32,
+    /// Whether it says what repeating does.
+    pub effect: bool,
+    /// Whether it limits an attempt.
+    pub timeout: bool,
+}
+
+impl ToolDefinition {
+    /// The same tool with the hash of its implementation, such as that of the program's file, in
+    /// its fingerprint: a changed program is another tool.
+    #[must_use]
+    pub fn with_implementation_hash(mut self, implementation: &str) -> Self {
+        let both = format!("{} {implementation}", self.contract.fingerprint);
+        self.contract.fingerprint = hash::fingerprint(&both);
+        self
+    }
+}
+
+impl Manifest {
+    /// Reads a manifest; everything that is wrong with it is told at once.
+    pub fn parse(file: &str, text: &str, around: &Surroundings<'_>) -> Result<Self, Vec<Problem>> {
+        let root = yaml::read(file, text)?;
+        let mut report = Report::new(file);
+        let tools = tools(&root, around, &mut report);
+        report.finish(tools.map(|tools| Self { file: file.to_owned(), tools }))
+    }
+
+    /// The tool of that name.
+    pub fn tool(&self, name: &ToolName) -> Option<&ToolDefinition> {
+        self.tools.iter().find(|tool| tool.contract.name == *name)
+    }
+}
+
+/// `tools: [...]`, a bare list, or a file that is one tool.
+fn tools(
+    root: &Node,
+    around: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<Vec<ToolDefinition>> {
+    let places = places(root, report)?;
+    let mut seen = BTreeMap::new();
+    let mut tools = Vec::new();
+    for place in places {
+        let Some(tool) = tool_reader::read(&place, around, report) else { continue };
+        let name = tool.contract.name.clone();
+        if let Some(line) = seen.insert(name.clone(), place.node().line) {
+            let found = format!("`{name}`, which line {line} has already");
+            report.broken(&place, "a name of its own for each tool", found, "rename one of them");
+        }
+        tools.push(tool);
+    }
+    Some(tools)
+}
+
+fn places<'n>(root: &'n Node, report: &mut Report) -> Option<Vec<Place<'n>>> {
+    let whole = Place::root(root);
+    match &root.kind {
+        Kind::List(_) => {
+            let items = whole.child("tools", root).list(report)?;
+            Some(items)
+        }
+        Kind::Map(entries) if root.get("tools").is_none() && root.get("name").is_some() => {
+            debug_assert!(!entries.is_empty(), "a map with a name has a field");
+            Some(vec![whole])
+        }
+        Kind::Map(_) => {
+            let mut fields = crate::fields::Fields::of(&whole, report)?;
+            let tools = fields.required("tools", "a list of tools", report);
+            fields.close(report);
+            tools?.list(report)
+        }
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) => {
+            report.wrong(
+                &whole,
+                "`tools:` with a list of tools",
+                "write `tools:` and one `- name: …` each",
+            );
+            None
+        }
+    }
+}
+
+/// The fingerprint of a contract with all that a worker does for it, as the file says it: the same
+/// on every machine, whatever folder the file lies in.
+pub(crate) fn fingerprint(
+    contract: &ToolContract,
+    run: &[&Value],
+    rest: &Value,
+) -> proto::ids::Fingerprint {
+    let mut value = serde_json::to_value(contract).unwrap_or(Value::Null);
+    if let Some(object) = value.as_object_mut() {
+        object.remove("fingerprint");
+    }
+    hash::fingerprint(&hash::canonical(&json!({ "contract": value, "run": run, "rest": rest })))
+}

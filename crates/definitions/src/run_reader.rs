@@ -1,0 +1,254 @@
+//! Reads `run:` and `probe:`.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::fields::Fields;
+use crate::problem::Report;
+use crate::run::{Builtin, BuiltinRun, CommandRun, Run, Surroundings};
+use crate::template::Template;
+use crate::yaml::{Kind, Place};
+
+const MAX_OUTPUT_BYTES: u64 = 1024 * 1024;
+const MOST_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A run with the text it was made from, which is the same on every machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Written<'n> {
+    pub(crate) run: Run,
+    pub(crate) as_written: Value,
+    /// Templates with their places, to be compared with the parameters.
+    pub(crate) templates: Vec<(Template, Place<'n>)>,
+}
+
+impl Written<'_> {
+    /// The builtin, if it is one.
+    pub(crate) fn builtin(&self) -> Option<Builtin> {
+        match &self.run {
+            Run::Builtin(run) => Some(run.builtin),
+            Run::Command(_) => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    Command,
+    Builtin,
+    Later(&'static str),
+}
+
+const FORMS: [(&str, Form); 5] = [
+    ("command", Form::Command),
+    ("builtin", Form::Builtin),
+    ("http", Form::Later("http")),
+    ("mcp", Form::Later("mcp")),
+    ("openapi", Form::Later("openapi")),
+];
+
+/// Reads a run: a map with one of the forms, or a list, which is a command.
+pub(crate) fn read<'n>(
+    place: &Place<'n>,
+    around: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<Written<'n>> {
+    let as_written = place.node().to_json();
+    match &place.node().kind {
+        Kind::List(_) => {
+            let (argv, templates) = argv(place, around, report)?;
+            let folder = Some(around.folder.to_owned());
+            let run =
+                CommandRun { argv, folder, env: Vec::new(), max_output_bytes: MAX_OUTPUT_BYTES };
+            let as_written = json!({ "command": as_written });
+            Some(Written { run: Run::Command(run), as_written, templates })
+        }
+        Kind::Map(_) => form(place, around, report),
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) => {
+            let fix = "write `{ command: [program, \"{argument}\"] }` or `{ builtin: read_file }`";
+            report.wrong(place, "how the tool runs: command or builtin", fix);
+            None
+        }
+    }
+}
+
+fn form<'n>(
+    place: &Place<'n>,
+    around: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<Written<'n>> {
+    let mut fields = Fields::of(place, report)?;
+    let Some((form, at)) = fields.either(&FORMS, report) else {
+        let fix = "write `{ command: [program, \"{argument}\"] }` or `{ builtin: read_file }`";
+        report.wrong(place, "how the tool runs: command or builtin", fix);
+        return None;
+    };
+    let written = match form {
+        Form::Command => command(&at, &mut fields, around, report),
+        Form::Builtin => builtin(&at, &mut fields, around, report),
+        Form::Later(word) => {
+            let fix = "wrap it in a command for the time being";
+            report.broken(
+                &at,
+                "command or builtin",
+                format!("{word}, which this version does not support"),
+                fix,
+            );
+            return None;
+        }
+    };
+    fields.close(report);
+    written
+}
+
+fn command<'n>(
+    at: &Place<'n>,
+    fields: &mut Fields<'n>,
+    around: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<Written<'n>> {
+    let argv = argv(at, around, report);
+    let folder = match fields.get("folder") {
+        Some(folder) => path(&folder, around, report),
+        None => Some(around.folder.to_owned()),
+    };
+    let env = fields.get("env").map_or(Some(Vec::new()), |env| env.texts(report));
+    let most = match fields.get("max_output_bytes") {
+        Some(most) => most.whole(1, MOST_OUTPUT_BYTES, report),
+        None => Some(MAX_OUTPUT_BYTES),
+    };
+    let (argv, templates) = argv?;
+    let run = CommandRun { argv, folder: Some(folder?), env: env?, max_output_bytes: most? };
+    let as_written = fields.place().node().to_json();
+    Some(Written { run: Run::Command(run), as_written, templates })
+}
+
+type Argv<'n> = (Vec<String>, Vec<(Template, Place<'n>)>);
+
+fn argv<'n>(place: &Place<'n>, around: &Surroundings<'_>, report: &mut Report) -> Option<Argv<'n>> {
+    if let Some(text) = place.node().as_text() {
+        let list: Vec<&str> = text.split_whitespace().collect();
+        let fix = format!("write [{}]: no shell splits it", list.join(", "));
+        report.wrong(place, "a list of program and arguments", fix);
+        return None;
+    }
+    let items = place.list(report)?;
+    if items.is_empty() {
+        report.wrong(place, "a program and its arguments", "name the program first");
+        return None;
+    }
+    let mut argv = Vec::new();
+    let mut templates = Vec::new();
+    for (index, item) in items.into_iter().enumerate() {
+        let (text, template) = element(&item, report)?;
+        if index == 0 && template.names().next().is_some() {
+            report.wrong(&item, "a fixed program", "a model must not choose the program: name it");
+        }
+        argv.push(if index == 0 { program(&text, around.folder) } else { text });
+        templates.push((template, item));
+    }
+    Some((argv, templates))
+}
+
+/// One element; numbers and truth values are text for a process.
+fn element(item: &Place<'_>, report: &mut Report) -> Option<(String, Template)> {
+    let text = match &item.node().kind {
+        Kind::Text(text) => text.clone(),
+        Kind::Number(_) | Kind::Bool(_) => item.node().shown(),
+        Kind::Null | Kind::List(_) => {
+            report.wrong(item, "text", "write each argument in quotes");
+            return None;
+        }
+        Kind::Map(_) => {
+            report.wrong(item, "text", "put `{name}` in quotes, or YAML takes it for a map");
+            return None;
+        }
+    };
+    match Template::parse(&text) {
+        Ok(template) => Some((text, template)),
+        Err(bad) => {
+            report.broken(
+                item,
+                "text with `{name}` for arguments",
+                bad.to_string(),
+                "correct the braces",
+            );
+            None
+        }
+    }
+}
+
+fn program(text: &str, folder: &Path) -> String {
+    if text.contains('/') { joined(folder, text).display().to_string() } else { text.to_owned() }
+}
+
+fn builtin<'n>(
+    at: &Place<'n>,
+    fields: &mut Fields<'n>,
+    around: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<Written<'n>> {
+    let builtin = at.choice(Builtin::ALL, report);
+    let root = match fields.get("root") {
+        Some(root) if builtin.is_some_and(|builtin| !builtin.has_root()) => {
+            report.wrong(&root, "no root, for it reads no files", "leave it out");
+            None
+        }
+        Some(root) => Some(path(&root, around, report)?),
+        None => builtin.filter(|builtin| builtin.has_root()).map(|_| around.folder.to_owned()),
+    };
+    let run = Run::Builtin(BuiltinRun { builtin: builtin?, root });
+    Some(Written { run, as_written: fields.place().node().to_json(), templates: Vec::new() })
+}
+
+/// A folder, relative to the file's; `${NAME}` and `${NAME:-otherwise}` are filled.
+fn path(place: &Place<'_>, around: &Surroundings<'_>, report: &mut Report) -> Option<PathBuf> {
+    let text = place.words(report)?;
+    match variables(text, around.variable) {
+        Ok(text) => Some(joined(around.folder, &text)),
+        Err(name) => {
+            let found = format!("${{{name}}}, which is not set");
+            let fix = format!("set {name}, or write `${{{name}:-otherwise}}`");
+            report.broken(place, "a folder", found, fix);
+            None
+        }
+    }
+}
+
+fn variables(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (inner, after) = after.split_once('}').ok_or_else(|| after.to_owned())?;
+        let (name, otherwise) =
+            inner.split_once(":-").map_or((inner, None), |(name, other)| (name, Some(other)));
+        let found = value(name).filter(|found| !found.is_empty());
+        let found =
+            found.or_else(|| otherwise.map(str::to_owned)).ok_or_else(|| name.to_owned())?;
+        filled.push_str(before);
+        filled.push_str(&found);
+        rest = after;
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+/// `folder` with `text` under it, without `.` and with `..` taken away where it can be.
+fn joined(folder: &Path, text: &str) -> PathBuf {
+    let mut path = PathBuf::new();
+    for part in folder.join(text).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if path.file_name().is_some() => {
+                path.pop();
+            }
+            Component::Prefix(_)
+            | Component::RootDir
+            | Component::ParentDir
+            | Component::Normal(_) => {
+                path.push(part);
+            }
+        }
+    }
+    path
+}

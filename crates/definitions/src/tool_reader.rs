@@ -1,0 +1,311 @@
+//! Reads one tool of a manifest.
+
+use proto::hash;
+use proto::ids::ToolName;
+use proto::tool::{Approval, Effect, Retry, ToolContract};
+use serde_json::{Value, json};
+
+use crate::builtins;
+use crate::fields::Fields;
+use crate::manifest::{Stated, ToolDefinition, fingerprint};
+use crate::parameters;
+use crate::problem::Report;
+use crate::run::{Builtin, Surroundings};
+use crate::run_reader::{self, Written};
+use crate::template::Template;
+use crate::times;
+use crate::yaml::{Kind, Place};
+
+const TIMEOUT_MS: u64 = 3000;
+const RESULT_TOKENS: u64 = 300;
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+const EFFECTS: [(&str, Effect); 4] = [
+    ("read_only", Effect::ReadOnly),
+    ("idempotent", Effect::Idempotent),
+    ("checkable", Effect::Checkable),
+    ("irreversible", Effect::Irreversible),
+];
+
+const APPROVALS: [(&str, Approval); 3] = [
+    ("never", Approval::Never),
+    ("always", Approval::Always),
+    ("when_tainted", Approval::WhenTainted),
+];
+
+/// Reads a tool; `None` when something about it is wrong.
+pub(crate) fn read(
+    place: &Place<'_>,
+    around: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<ToolDefinition> {
+    let mut fields = Fields::of(place, report)?;
+    let runs = Runs::read(&mut fields, around, report);
+    let promise = Promise::read(&mut fields, runs.run.as_ref(), report);
+    let limits = Limits::read(&mut fields, runs.run.as_ref(), report);
+    fields.close(report);
+    if let Some(promise) = &promise {
+        check_templates(&runs, promise, report);
+        check_effect(place, &runs, promise.effect.0, limits.as_ref(), report);
+    }
+    assemble(place, runs, promise?, &limits?)
+}
+
+fn assemble(
+    place: &Place<'_>,
+    runs: Runs<'_>,
+    promise: Promise,
+    limits: &Limits,
+) -> Option<ToolDefinition> {
+    let run = runs.run?;
+    let mut contract = ToolContract {
+        name: promise.name,
+        description: promise.description,
+        parameters: promise.parameters,
+        effect: promise.effect.0,
+        timeout_ms: limits.timeout.0,
+        retry: limits.retry,
+        approval: promise.approval,
+        permissions: promise.permissions,
+        result_tokens: limits.result_tokens,
+        result_schema: promise.result_schema,
+        fingerprint: hash::fingerprint(""),
+    };
+    let resource = runs.resource.map(|(text, _, _)| text);
+    let written: Vec<&Value> =
+        std::iter::once(&run).chain(&runs.probe).map(|written| &written.as_written).collect();
+    let rest = json!({ "resource": resource, "cache_ttl_ms": limits.cache_ttl_ms });
+    contract.fingerprint = fingerprint(&contract, &written, &rest);
+    let line = place.node().line;
+    let stated = Stated { line, effect: promise.effect.1, timeout: limits.timeout.1 };
+    let probe = runs.probe.map(|probe| probe.run);
+    let cache_ttl_ms = limits.cache_ttl_ms;
+    Some(ToolDefinition { contract, run: run.run, probe, resource, cache_ttl_ms, stated })
+}
+
+/// What a worker does.
+struct Runs<'n> {
+    run: Option<Written<'n>>,
+    probe: Option<Written<'n>>,
+    resource: Option<(String, Template, Place<'n>)>,
+}
+
+impl<'n> Runs<'n> {
+    fn read(fields: &mut Fields<'n>, around: &Surroundings<'_>, report: &mut Report) -> Self {
+        let run = fields.either(&[("run", ()), ("command", ())], report);
+        if run.is_none() {
+            fields.required("run", "how the tool runs: command or builtin", report);
+        }
+        let run = run.and_then(|((), at)| run_reader::read(&at, around, report));
+        let probe = fields.get("probe").and_then(|at| run_reader::read(&at, around, report));
+        Self { run, probe, resource: fields.get("resource").and_then(|at| resource(at, report)) }
+    }
+
+    /// Every template with its place.
+    fn templates(&self) -> impl Iterator<Item = (&Template, &Place<'n>)> {
+        let written = self.run.iter().chain(&self.probe);
+        let argv = written.flat_map(|written| written.templates.iter());
+        let argv = argv.map(|(template, place)| (template, place));
+        argv.chain(self.resource.iter().map(|(_, template, place)| (template, place)))
+    }
+}
+
+fn resource<'n>(at: Place<'n>, report: &mut Report) -> Option<(String, Template, Place<'n>)> {
+    let text = at.words(report)?.to_owned();
+    match Template::parse(&text) {
+        Ok(template) => Some((text, template, at)),
+        Err(bad) => {
+            let found = bad.to_string();
+            report.broken(&at, "text with `{name}` for arguments", found, "correct the braces");
+            None
+        }
+    }
+}
+
+/// What planners and models see.
+struct Promise {
+    name: ToolName,
+    description: String,
+    parameters: Value,
+    /// With whether the file says so.
+    effect: (Effect, bool),
+    approval: Approval,
+    permissions: Vec<String>,
+    result_schema: Option<Value>,
+}
+
+impl Promise {
+    fn read(
+        fields: &mut Fields<'_>,
+        run: Option<&Written<'_>>,
+        report: &mut Report,
+    ) -> Option<Self> {
+        let builtin = run.and_then(Written::builtin);
+        let name = name(fields, report);
+        let description = match (fields.get("description"), builtin) {
+            (Some(at), _) => at.words(report).map(str::to_owned),
+            (None, Some(builtin)) => Some(builtin.description().to_owned()),
+            (None, None) => {
+                fields.required("description", "what the tool does, for the model", report);
+                None
+            }
+        };
+        let parameters = parameters_of(fields, run, report);
+        let effect = match fields.get("effect") {
+            Some(at) => at.choice(&EFFECTS, report).map(|effect| (effect, true)),
+            // Nobody said that repeating is harmless.
+            None => {
+                Some((builtin.map_or(Effect::Irreversible, Builtin::effect), builtin.is_some()))
+            }
+        };
+        let approval =
+            fields.get("approval").map_or(Some(Approval::Never), |at| approval(&at, report));
+        let permissions = fields.get("permissions").map_or(Some(Vec::new()), |at| at.texts(report));
+        let result_schema = match fields.get("result_schema") {
+            Some(at) => Some(parameters::read_any(&at, report)?),
+            None => None,
+        };
+        Some(Self {
+            name: name?,
+            description: description?,
+            parameters: parameters?,
+            effect: effect?,
+            approval: approval?,
+            permissions: permissions?,
+            result_schema,
+        })
+    }
+}
+
+fn name(fields: &mut Fields<'_>, report: &mut Report) -> Option<ToolName> {
+    let at = fields.required("name", "the name that models call the tool by", report)?;
+    match ToolName::new(at.text(report)?) {
+        Ok(name) => Some(name),
+        Err(bad) => {
+            report.wrong(&at, bad.rule, "models can send only such a name");
+            None
+        }
+    }
+}
+
+fn parameters_of(
+    fields: &mut Fields<'_>,
+    run: Option<&Written<'_>>,
+    report: &mut Report,
+) -> Option<Value> {
+    let names = ["parameters", "parameters_schema", "input_schema", "inputSchema"].map(|n| (n, ()));
+    let builtin = run.and_then(Written::builtin);
+    let Some(((), at)) = fields.either(&names, report) else {
+        let none = || json!({ "type": "object", "properties": {}, "additionalProperties": false });
+        return Some(builtin.map_or_else(none, Builtin::parameters));
+    };
+    let schema = parameters::read(&at, report)?;
+    if let Some(builtin) = builtin {
+        let known = builtin.parameters();
+        for name in property_names(&schema) {
+            if !property_names(&known).any(|known| known == name) {
+                let known: Vec<&str> = property_names(&known).collect();
+                let expected = format!("parameters that the builtin has: {}", known.join(", "));
+                report.broken(&at, expected, format!("`{name}`"), "leave the parameters out");
+            }
+        }
+    }
+    Some(schema)
+}
+
+fn property_names(schema: &Value) -> impl Iterator<Item = &str> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flat_map(|all| all.keys().map(String::as_str))
+}
+
+fn approval(at: &Place<'_>, report: &mut Report) -> Option<Approval> {
+    if let Kind::Map(_) = at.node().kind {
+        let fix = "write `always`, which asks each time";
+        let found = "an expression, which this version does not support";
+        report.broken(at, "one of never, always, when_tainted", found, fix);
+        return None;
+    }
+    at.choice(&APPROVALS, report)
+}
+
+/// Where attempts and results end.
+struct Limits {
+    /// With whether the file says so.
+    timeout: (u64, bool),
+    retry: Retry,
+    result_tokens: u32,
+    cache_ttl_ms: u64,
+}
+
+impl Limits {
+    fn read(
+        fields: &mut Fields<'_>,
+        run: Option<&Written<'_>>,
+        report: &mut Report,
+    ) -> Option<Self> {
+        let timeout = match times::timeout(fields, report) {
+            Some(stated) => stated.map(|ms| (ms, true)),
+            None => Some((default_timeout(run), false)),
+        };
+        let retry = times::retry(fields, report);
+        let result_tokens = match fields.get("result_tokens") {
+            Some(at) => at.whole(1, 100_000, report),
+            None => Some(RESULT_TOKENS),
+        };
+        let cache_ttl_ms = match fields.get("cache_ttl_ms") {
+            Some(at) => at.whole(0, DAY_MS, report),
+            None => Some(0),
+        };
+        Some(Self {
+            timeout: timeout?,
+            retry: retry?,
+            result_tokens: u32::try_from(result_tokens?).ok()?,
+            cache_ttl_ms: cache_ttl_ms?,
+        })
+    }
+}
+
+fn default_timeout(run: Option<&Written<'_>>) -> u64 {
+    let builtin = run.and_then(Written::builtin);
+    if builtin.is_some_and(Builtin::has_root) { builtins::TIMEOUT_MS } else { TIMEOUT_MS }
+}
+
+/// Every `{name}` has to be a parameter.
+fn check_templates(runs: &Runs<'_>, promise: &Promise, report: &mut Report) {
+    let known: Vec<&str> = property_names(&promise.parameters).collect();
+    for (template, place) in runs.templates() {
+        for name in template.names().filter(|name| !known.contains(name)) {
+            let expected = format!("the name of a parameter ({})", known.join(", "));
+            let fix = argument_check::nearest(name, known.iter().copied()).map_or_else(
+                || "add it to the parameters, or write `{{` for a brace".to_owned(),
+                |meant| format!("write `{{{meant}}}`"),
+            );
+            report.broken(place, expected, format!("`{{{name}}}`"), fix);
+        }
+    }
+}
+
+fn check_effect(
+    place: &Place<'_>,
+    runs: &Runs<'_>,
+    effect: Effect,
+    limits: Option<&Limits>,
+    report: &mut Report,
+) {
+    let child =
+        |name: &str| place.child(name, place.node().get(name).unwrap_or_else(|| place.node()));
+    let has_probe = place.node().get("probe").is_some();
+    if effect == Effect::Checkable && !has_probe {
+        let fix = "add `probe: { command: […] }` that tells whether the effect happened, or write `irreversible`";
+        report.missing(place, "probe", "a probe, because the effect is checkable", fix);
+    }
+    if effect != Effect::Checkable && runs.probe.is_some() {
+        let fix = "write `effect: checkable` or leave the probe out";
+        let found = format!("one for a tool that is {}", effect.as_str());
+        report.broken(&child("probe"), "a probe only for a checkable tool", found, fix);
+    }
+    if effect != Effect::ReadOnly && limits.is_some_and(|limits| limits.cache_ttl_ms > 0) {
+        let fix = "leave it out: the result of an effect is not used again";
+        report.wrong(&child("cache_ttl_ms"), "0 unless the tool is read_only", fix);
+    }
+}
