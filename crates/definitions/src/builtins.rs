@@ -13,7 +13,7 @@ impl Builtin {
     pub fn description(self) -> &'static str {
         match self {
             Self::ListFiles => "List the files and folders below a folder, one path a line.",
-            Self::ReadFile => "Read a text file, or some of its lines, with line numbers.",
+            Self::ReadFile => "Read a text file, or some of its lines.",
             Self::SearchFiles => {
                 "Search text files by regular expression; returns path, line number and line."
             }
@@ -49,8 +49,8 @@ impl Builtin {
                     "path": text("The file, relative to the root."),
                     "from_line": { "type": "integer", "minimum": 1, "default": 1,
                         "description": "The first line to return." },
-                    "lines": { "type": "integer", "minimum": 1, "maximum": 10000,
-                        "description": "How many lines to return; all when absent." },
+                    "lines": { "type": "integer", "minimum": 1, "default": 2000,
+                        "description": "How many lines to return at most." },
                 }),
                 &["path"],
             ),

@@ -200,40 +200,21 @@ fn field(property: &Value, at: &str, is_required: bool, notes: &mut Notes) {
 /// How arguments reach the program.
 fn arguments(tool: &ToolDefinition, notes: &mut Notes) {
     let Run::Command(run) = &tool.run else { return };
-    let schema = &tool.contract.parameters;
+    let required = tool.contract.parameters.get("required").and_then(Value::as_array);
     let mut before = "";
     for text in run.argv.iter().skip(1) {
-        let Ok(template) = Template::parse(text) else { continue };
-        for name in template.names() {
+        for name in Template::parse(text).names() {
             let is_whole = *text == format!("{{{name}}}");
-            let property = schema.get("properties").and_then(|all| all.get(name));
-            let is_required = schema
-                .get("required")
-                .and_then(Value::as_array)
-                .is_some_and(|all| all.iter().any(|one| one == name));
-            if is_whole && before != "--" && is_free_text(property) {
-                notes.add(
-                    format!("run.{name}"),
-                    "can start with `-` and be read as an option",
-                    "give the parameter a `pattern` or `enum`, write `--name={…}`, or put `--` before it",
-                );
-            }
+            let is_required = required.is_some_and(|all| all.iter().any(|one| one == name));
             if is_whole && !is_required && before.starts_with('-') && before != "--" {
-                notes.add(
-                    format!("run.{name}"),
-                    "is optional, so its flag may be left alone",
-                    "write both in one element: `--name={…}`",
-                );
+                let fix = "write both in one element: `--name={name}`";
+                notes.add(format!("run.{name}"), "is optional, so its flag may be left alone", fix);
             }
+        }
+        if text.contains('{') && Template::parse(text).names().next().is_none() {
+            let weakness = format!("has `{text}`, which stands for no argument");
+            notes.add("run", weakness, "write `{name}` without blanks, if one is meant");
         }
         before = text;
     }
-}
-
-fn is_free_text(property: Option<&Value>) -> bool {
-    let Some(property) = property else { return true };
-    let is_text = property.get("type").and_then(Value::as_str).is_none_or(|kind| kind == "string");
-    let bounded =
-        ["pattern", "enum", "const", "format"].iter().any(|word| property.get(word).is_some());
-    is_text && !bounded
 }

@@ -15,7 +15,7 @@ pub enum Run {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRun {
     /// Program and arguments. `{name}` stands for the argument `name`; a template fills exactly one
-    /// element and never splits, see [`crate::template::argv`]. A program written with a `/` is
+    /// element and never splits, see [`crate::template`]. A program written with a `/` is
     /// relative to the manifest's folder and absolute after loading. The program `systole` is the
     /// running executable itself.
     pub argv: Vec<String>,

@@ -164,18 +164,8 @@ fn element(item: &Place<'_>, report: &mut Report) -> Option<(String, Template)> 
             return None;
         }
     };
-    match Template::parse(&text) {
-        Ok(template) => Some((text, template)),
-        Err(bad) => {
-            report.broken(
-                item,
-                "text with `{name}` for arguments",
-                bad.to_string(),
-                "correct the braces",
-            );
-            None
-        }
-    }
+    let template = Template::parse(&text);
+    Some((text, template))
 }
 
 fn program(text: &str, folder: &Path) -> String {

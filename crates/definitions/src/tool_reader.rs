@@ -112,14 +112,8 @@ impl<'n> Runs<'n> {
 
 fn resource<'n>(at: Place<'n>, report: &mut Report) -> Option<(String, Template, Place<'n>)> {
     let text = at.words(report)?.to_owned();
-    match Template::parse(&text) {
-        Ok(template) => Some((text, template, at)),
-        Err(bad) => {
-            let found = bad.to_string();
-            report.broken(&at, "text with `{name}` for arguments", found, "correct the braces");
-            None
-        }
-    }
+    let template = Template::parse(&text);
+    Some((text, template, at))
 }
 
 /// What planners and models see.
@@ -277,7 +271,7 @@ fn check_templates(runs: &Runs<'_>, promise: &Promise, report: &mut Report) {
         for name in template.names().filter(|name| !known.contains(name)) {
             let expected = format!("the name of a parameter ({})", known.join(", "));
             let fix = argument_check::nearest(name, known.iter().copied()).map_or_else(
-                || "add it to the parameters, or write `{{` for a brace".to_owned(),
+                || "add it to the parameters".to_owned(),
                 |meant| format!("write `{{{meant}}}`"),
             );
             report.broken(place, expected, format!("`{{{name}}}`"), fix);

@@ -15,7 +15,7 @@ fn a_weak_manifest_gets_advice_on_each_weakness() {
         hosts: { type: array, description: The hosts. }
         options: { type: object, description: Options. }
         deep: { type: object, description: D., properties: { a: { type: object, description: D., properties: { b: { type: object, description: D., properties: { c: { type: object, description: D., properties: { d: { type: string } } } } } } } } }
-    run: { command: ["./bin", "{service}", "--hosts", "{hosts}"] }
+    run: { command: ["./bin", "{service}", "--hosts", "{hosts}", "{ service }"] }
 "#;
     let lines = lines(&lint(&manifest(text).unwrap()));
     expect![[r"
@@ -34,8 +34,8 @@ fn a_weak_manifest_gets_advice_on_each_weakness() {
         tools.yaml:2: do_restart.parameters.service: has no type, so anything fits. Advice: add `type: string` or what it is
         tools.yaml:2: do_restart.parameters.service: is optional without a default. Advice: add `default:`, or say in its description what happens without it
         tools.yaml:2: do_restart.parameters: accept fields that nobody knows. Advice: add `additionalProperties: false`, so that a slip of the pen is told
-        tools.yaml:2: do_restart.run.service: can start with `-` and be read as an option. Advice: give the parameter a `pattern` or `enum`, write `--name={…}`, or put `--` before it
-        tools.yaml:2: do_restart.run.hosts: is optional, so its flag may be left alone. Advice: write both in one element: `--name={…}`"]].assert_eq(&lines);
+        tools.yaml:2: do_restart.run.hosts: is optional, so its flag may be left alone. Advice: write both in one element: `--name={name}`
+        tools.yaml:2: do_restart.run: has `{ service }`, which stands for no argument. Advice: write `{name}` without blanks, if one is meant"]].assert_eq(&lines);
 }
 
 #[test]
