@@ -7,7 +7,7 @@ use proto::error_code::ErrorCode;
 use proto::ids::ToolCallId;
 use proto::model::{BrokenCall, ReadyCall};
 use proto::observation::Observation;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::calls::{needs_approval, terms};
 use crate::repeats;
@@ -154,8 +154,8 @@ fn invalid(tool: &Tool, call: &ReadyCall) -> Option<(ErrorCode, String)> {
 
 /// The planner's own word on a `finish`; other calls of the reply may still void it.
 fn finish(id: &ToolCallId, call: &ReadyCall) -> Observation {
-    let answer = call.arguments.get("answer").is_some_and(|answer| !answer.is_null());
-    let sure = call.arguments.get("confidence").and_then(serde_json::Value::as_f64);
+    let answer = call.arguments.get("answer").is_some_and(|answer| !is_blank(answer));
+    let sure = call.arguments.get("confidence").and_then(Value::as_f64);
     match sure {
         Some(sure) if answer && sure > SURE => Observation {
             tool_call_id: id.clone(),
@@ -177,6 +177,10 @@ fn finish(id: &ToolCallId, call: &ReadyCall) -> Observation {
             refused_finish(id, "Not finished: give `answer` and a `confidence` between 0 and 1.")
         }
     }
+}
+
+fn is_blank(answer: &Value) -> bool {
+    answer.is_null() || answer.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
 fn refused_finish(id: &ToolCallId, text: &str) -> Observation {

@@ -10,7 +10,7 @@ use proto::observation::{Observation, Receipt};
 use proto::time::Timestamp;
 use proto::tool::{Approval, ToolContract};
 
-use crate::thread::{Call, StartState, Thread};
+use crate::thread::{Call, Mode, StartState, Thread};
 use crate::view::{Armed, Branch, Decision, Spans, Step, View};
 
 /// What the open calls of the active run ask for, if there are any.
@@ -73,13 +73,8 @@ fn undispatched(view: &View<'_>, call: &Call) -> Option<Decision> {
     }
 }
 
+/// The first word of a person counts, then what the inputs brought along.
 fn approval(view: &View<'_>, call: &Call) -> Option<Decision> {
-    let hash = arguments_hash(&call.requested.arguments);
-    if is_pre_approved(view.thread, &call.requested.tool) {
-        let approved = Approved { by: "pre-approved".to_owned(), arguments_hash: hash };
-        return Some(dispatch(view, call, Branch::PreApproved, Some(approved)));
-    }
-    let Some(asked) = &call.asked else { return Some(ask(view, call)) };
     if let Some(approved) = call.approval() {
         return Some(dispatch(view, call, Branch::Approved, Some(approved)));
     }
@@ -88,15 +83,24 @@ fn approval(view: &View<'_>, call: &Call) -> Option<Decision> {
         let text = format!("Denied by {}{note}{}", decision.by, decision.note);
         return Some(never(Branch::DeniedByPerson, call, ErrorCode::Denied, &text));
     }
+    if is_pre_approved(view.thread, &call.requested.tool) {
+        let hash = arguments_hash(&call.requested.arguments);
+        let approved = Approved { by: "pre-approved".to_owned(), arguments_hash: hash };
+        return Some(dispatch(view, call, Branch::PreApproved, Some(approved)));
+    }
+    let Some(asked) = &call.asked else { return Some(ask(view, call)) };
     let text = "Nobody decided the approval in time; the call was not made.";
     (view.now >= asked.expires)
         .then(|| never(Branch::ApprovalExpired, call, ErrorCode::ApprovalExpired, text))
 }
 
-/// Whether the inputs of the active run brought the approval along.
+/// Whether the inputs of the active run brought the approval along. A steer brings it at once: the
+/// turn that reads it cannot begin before the waiting call is answered.
 pub fn is_pre_approved(thread: &Thread, tool: &str) -> bool {
     let Some(run) = &thread.run else { return false };
-    run.approved.iter().any(|name| name.as_str() == tool)
+    let steers = thread.unread.iter().filter(|input| input.mode != Mode::Enqueue);
+    let brought = steers.flat_map(|input| &input.message.approve);
+    run.approved.iter().chain(brought).any(|name| name.as_str() == tool)
 }
 
 fn ask(view: &View<'_>, call: &Call) -> Decision {

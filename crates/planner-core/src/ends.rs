@@ -3,15 +3,18 @@
 use proto::agent::{Agent, turns_for_complexity};
 use proto::error_code::ErrorCode;
 use proto::fact::{EndReason, Outcome, RunFinished, Usage};
+use proto::ids::Sequence;
 
+use crate::repeats;
 use crate::summary;
-use crate::thread::{Logged, Run, Thread};
+use crate::thread::{Logged, Mode, Run, Thread};
 use crate::view::View;
 
-/// Repetitions of "nothing new" that end a run.
-const NOTHING_NEW_TURNS: u32 = 2;
+/// Turns in a row without a new call that end a run.
+const NOTHING_NEW_TURNS: usize = 2;
 
-/// The record that ends the active run.
+/// The record that ends the active run. What was meant for the run and no turn has read is left to
+/// the next one, so that no accepted input goes unanswered.
 pub fn finished(
     view: &View<'_>,
     outcome: Outcome,
@@ -19,10 +22,26 @@ pub fn finished(
     code: Option<ErrorCode>,
     answer: String,
 ) -> Option<RunFinished> {
-    let run = view.thread.run.as_ref()?;
+    of_active(view.thread, outcome, reason, code, answer)
+}
+
+/// The record that ends the active run because it cannot go on.
+pub fn failed(thread: &Thread, code: ErrorCode, why: &str) -> Option<RunFinished> {
+    let answer = known_so_far(thread, why);
+    of_active(thread, Outcome::Failed, EndReason::Error, Some(code), answer)
+}
+
+fn of_active(
+    thread: &Thread,
+    outcome: Outcome,
+    reason: EndReason,
+    code: Option<ErrorCode>,
+    answer: String,
+) -> Option<RunFinished> {
+    let run = thread.run.as_ref()?;
     Some(RunFinished {
         run: run.number,
-        seen: view.thread.head.sequence,
+        seen: before_unread(thread),
         outcome,
         reason,
         code,
@@ -34,21 +53,12 @@ pub fn finished(
     })
 }
 
-/// The record that ends the active run because it cannot go on.
-pub fn failed(thread: &Thread, code: ErrorCode, why: &str) -> Option<RunFinished> {
-    let run = thread.run.as_ref()?;
-    Some(RunFinished {
-        run: run.number,
-        seen: thread.head.sequence,
-        outcome: Outcome::Failed,
-        reason: EndReason::Error,
-        code: Some(code),
-        answer: known_so_far(thread, why),
-        turns: run.turns,
-        calls: run.calls,
-        usage: run.usage,
-        unevaluated: false,
-    })
+/// The last sequence before the first steer or interrupt that no turn has read. Every turn reads
+/// those within its `seen`, so this never falls behind it.
+fn before_unread(thread: &Thread) -> Sequence {
+    let meant = thread.unread.iter().filter(|input| input.mode != Mode::Enqueue);
+    let first = meant.map(|input| input.sequence).min();
+    first.map_or(thread.head.sequence, |first| Sequence(first.0.saturating_sub(1)))
 }
 
 /// The record that ends a run that no turn began.
@@ -86,15 +96,26 @@ pub fn spent(view: &View<'_>, run: &Run, agent: &Agent) -> Option<EndReason> {
     if run.usage.micro_usd.is_some_and(|spent| spent >= limits.max_micro_usd) {
         return Some(EndReason::MaxMoney);
     }
-    if run.calls >= limits.max_tool_calls {
+    // Calls beyond the budget are refused one by one; the run ends when the model asked for more, so
+    // that it may still answer with what the last allowed calls brought.
+    if run.calls > limits.max_tool_calls {
         return Some(EndReason::MaxToolCalls);
     }
     (view.now.since(run.began) >= limits.max_wall()).then_some(EndReason::MaxWallTime)
 }
 
-/// Whether the run goes round in circles.
-pub fn is_idle(run: &Run) -> bool {
-    run.nothing_new >= NOTHING_NEW_TURNS
+/// Whether the run goes round in circles: its last turns, since the user's last words, asked only
+/// for calls that it had made before and that brought nothing else than before.
+pub fn is_idle(thread: &Thread) -> bool {
+    let Some(run) = thread.run.as_ref().map(|run| run.number) else { return false };
+    let brings_nothing = |logged: &&Logged| match logged {
+        Logged::Turn { run: of, calls, .. } => {
+            *of == run && !calls.is_empty() && repeats::bring_nothing_new(thread, run, calls)
+        }
+        Logged::User { .. } | Logged::Note { .. } => false,
+    };
+    let newest = thread.log.iter().rev().filter(|logged| !matches!(logged, Logged::Note { .. }));
+    newest.take_while(brings_nothing).count() >= NOTHING_NEW_TURNS
 }
 
 /// The sentence that tells a person which limit was reached.

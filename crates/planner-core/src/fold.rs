@@ -11,7 +11,6 @@ use proto::record::{Placed, Record};
 use proto::subject::Leaf;
 use proto::time::Timestamp;
 
-use crate::repeats;
 use crate::thread::{Call, Head, Logged, Mode, OpenTurn, Reply, Run, StartState, Thread, Unread};
 
 impl Thread {
@@ -67,7 +66,7 @@ impl Thread {
 
     fn fold_cancel(&mut self, sequence: Sequence) {
         match &mut self.run {
-            Some(run) => run.cancel = run.cancel.or(Some(sequence)),
+            Some(run) => run.cancel = Some(sequence),
             None if !self.unread.is_empty() => self.cancel_unstarted = Some(sequence),
             None => {}
         }
@@ -90,7 +89,7 @@ impl Thread {
             Fact::CallClosed { observation } => self.close(observation),
             Fact::ApprovalAsked(asked) => {
                 if let Some(call) = self.calls.get_mut(&asked.tool_call_id) {
-                    call.asked = Some(asked.clone());
+                    call.asked.get_or_insert_with(|| asked.clone());
                 }
             }
             Fact::RunFinished(finished) => self.fold_run_finished(finished),
@@ -101,9 +100,10 @@ impl Thread {
     }
 
     fn fold_turn_started(&mut self, sequence: Sequence, at: Timestamp, turn: &TurnStarted) {
-        if turn.run > self.runs {
-            self.runs = turn.run;
-            self.run = Some(Run::new(turn.run, at));
+        match &self.run {
+            None if turn.run > self.runs => self.begin_run(turn.run, at),
+            Some(run) if run.number == turn.run => {}
+            None | Some(_) => return,
         }
         self.agent = Some(turn.agent.clone());
         self.read_inputs(turn);
@@ -113,22 +113,34 @@ impl Thread {
         run.open = Some(OpenTurn { sequence, started: turn.clone(), dispatched: Vec::new() });
     }
 
-    /// The first turn of a run reads all that waits, a later one what was meant for the active run.
+    /// A cancel that came between the input and the first turn means the run that begins here.
+    fn begin_run(&mut self, number: u32, at: Timestamp) {
+        self.runs = number;
+        let mut run = Run::new(number, at);
+        run.cancel = self.cancel_unstarted.take();
+        self.run = Some(run);
+    }
+
+    /// The first start of a run's first turn reads all that waits, a later one what was meant for
+    /// the active run.
     fn read_inputs(&mut self, turn: &TurnStarted) {
-        let all = turn.turn == 1;
+        let all = turn.turn == 1 && turn.start == 1;
         let is_read = |u: &Unread| u.sequence <= turn.seen && (all || u.mode != Mode::Enqueue);
-        let (read, unread) = std::mem::take(&mut self.unread).into_iter().partition(is_read);
-        self.unread = unread;
-        for input in read {
+        for input in self.take_unread(is_read) {
             self.log_user(turn.run, input);
         }
+    }
+
+    fn take_unread(&mut self, is_taken: impl Fn(&Unread) -> bool) -> Vec<Unread> {
+        let (taken, left) = std::mem::take(&mut self.unread).into_iter().partition(is_taken);
+        self.unread = left;
+        taken
     }
 
     fn log_user(&mut self, run_number: u32, input: Unread) {
         if let Some(run) = &mut self.run {
             run.approved.extend(input.message.approve);
             run.complexity = input.message.complexity.or(run.complexity);
-            run.nothing_new = 0;
         }
         self.log.push(Logged::User { run: run_number, text: input.message.text });
     }
@@ -148,21 +160,26 @@ impl Thread {
     }
 
     fn fold_turn_completed(&mut self, turn: &TurnCompleted) {
-        let run = turn.run;
+        if !self.is_open(turn.run, turn.started) {
+            return;
+        }
+        let named = self.name_calls(turn.run, turn.turn, &turn.calls);
         self.log.push(Logged::Turn {
-            run,
+            run: turn.run,
             turn: turn.turn,
             text: turn.text.clone(),
             reasoning: turn.reasoning.clone(),
             opaque: turn.opaque.clone(),
-            calls: turn.calls.iter().map(|call| call.tool_call_id.clone()).collect(),
+            calls: named.clone(),
         });
-        self.end_turn(Reply::of(turn), turn.usage, run, &turn.calls);
+        self.end_turn(Reply { calls: named, ..Reply::of(turn) }, turn.usage);
     }
 
     fn fold_turn_sealed(&mut self, turn: &TurnSealed) {
-        let calls: Vec<ToolCallId> =
-            turn.calls.iter().map(|call| call.tool_call_id.clone()).collect();
+        if !self.is_open(turn.run, turn.started) {
+            return;
+        }
+        let calls = self.name_calls(turn.run, turn.turn, &turn.calls);
         self.log.push(Logged::Turn {
             run: turn.run,
             turn: turn.turn,
@@ -173,22 +190,40 @@ impl Thread {
         });
         let text = turn.text.clone();
         let reply = Reply { turn: turn.turn, text, calls, sealed: true, confidence: None };
-        self.end_turn(reply, turn.usage, turn.run, &turn.calls);
+        self.end_turn(reply, turn.usage);
     }
 
-    fn end_turn(&mut self, reply: Reply, usage: Usage, run: u32, calls: &[RequestedCall]) {
-        let brings_new = repeats::brings_new_call(self, run, calls);
-        for (position, requested) in calls.iter().enumerate() {
-            let position = u32::try_from(position).unwrap_or(u32::MAX);
-            self.name_call(run, reply.turn, position, requested);
-        }
+    /// Whether this is the turn whose reply is awaited.
+    fn is_open(&self, run: u32, started: Sequence) -> bool {
+        self.run.as_ref().is_some_and(|active| {
+            active.number == run && active.open.as_ref().is_some_and(|o| o.sequence == started)
+        })
+    }
+
+    fn end_turn(&mut self, reply: Reply, usage: Usage) {
         let Some(active) = &mut self.run else { return };
         active.open = None;
         active.usage = active.usage.plus(usage);
-        active.calls = active.calls.saturating_add(u32::try_from(calls.len()).unwrap_or(u32::MAX));
-        active.nothing_new =
-            if brings_new || calls.is_empty() { 0 } else { active.nothing_new.saturating_add(1) };
+        let calls = u32::try_from(reply.calls.len()).unwrap_or(u32::MAX);
+        active.calls = active.calls.saturating_add(calls);
         active.reply = Some(reply);
+    }
+
+    /// Makes the calls of a reply known; answers with those that are its own. An id that an earlier
+    /// turn or an earlier place of the reply has used names no second call.
+    fn name_calls(&mut self, run: u32, turn: u32, calls: &[RequestedCall]) -> Vec<ToolCallId> {
+        let mut named = Vec::with_capacity(calls.len());
+        for (position, requested) in calls.iter().enumerate() {
+            let id = &requested.tool_call_id;
+            let place = self.calls.get(id).map(|call| (call.run, call.turn));
+            if place.is_some_and(|place| place != (run, turn)) || named.contains(id) {
+                continue;
+            }
+            named.push(id.clone());
+            let position = u32::try_from(position).unwrap_or(u32::MAX);
+            self.name_call(run, turn, position, requested);
+        }
+        named
     }
 
     /// Makes a call known, or completes what an early dispatch already told of it.
@@ -213,7 +248,7 @@ impl Thread {
         });
         call.dispatched.get_or_insert_with(|| dispatched.clone());
         if let Some(open) = self.run.as_mut().and_then(|run| run.open.as_mut())
-            && open.started.turn == dispatched.turn
+            && (open.started.run, open.started.turn) == (dispatched.run, dispatched.turn)
             && !open.dispatched.contains(&id)
         {
             open.dispatched.push(id);
@@ -238,10 +273,14 @@ impl Thread {
             call.closed = Some(observation.clone());
             return;
         };
-        if closed == observation {
+        if closed == observation || call.late.as_ref() == Some(observation) {
             return;
         }
         self.late = self.late.saturating_add(1);
+        if call.late.is_some() {
+            return;
+        }
+        call.late = Some(observation.clone());
         let in_doubt = Some(ErrorCode::InDoubt);
         if closed.code == in_doubt && observation.code != in_doubt {
             let note = late_note(&call.requested.tool, observation);
@@ -259,21 +298,28 @@ impl Thread {
     }
 
     fn fold_run_finished(&mut self, finished: &RunFinished) {
-        let unstarted = finished.run > self.runs;
-        self.runs = self.runs.max(finished.run);
-        self.run = None;
-        let is_read =
-            |u: &Unread| u.sequence <= finished.seen && (unstarted || u.mode != Mode::Enqueue);
-        let (read, unread): (Vec<Unread>, Vec<Unread>) =
-            std::mem::take(&mut self.unread).into_iter().partition(is_read);
-        self.unread = unread;
-        for input in read {
+        match &self.run {
+            None if finished.run > self.runs => self.fold_unstarted(finished),
+            Some(run) if run.number == finished.run => {
+                self.run = None;
+                let is_read = |u: &Unread| u.sequence <= finished.seen && u.mode != Mode::Enqueue;
+                for input in self.take_unread(is_read) {
+                    self.log_user(finished.run, input);
+                }
+            }
+            None | Some(_) => {}
+        }
+    }
+
+    /// A run that ended before a turn of it began: its inputs are read by its end.
+    fn fold_unstarted(&mut self, finished: &RunFinished) {
+        self.runs = finished.run;
+        for input in self.take_unread(|u| u.sequence <= finished.seen) {
             self.log_user(finished.run, input);
         }
-        if unstarted {
-            self.cancel_unstarted = None;
-            self.log.push(Logged::Note { text: finished.answer.clone() });
-        }
+        let waits = !self.unread.is_empty();
+        self.cancel_unstarted = self.cancel_unstarted.filter(|at| waits && *at > finished.seen);
+        self.log.push(Logged::Note { text: finished.answer.clone() });
     }
 }
 
@@ -310,7 +356,6 @@ impl Run {
             cancel: None,
             usage: Usage::default(),
             calls: 0,
-            nothing_new: 0,
             repairs: 0,
         }
     }
@@ -328,6 +373,7 @@ impl Call {
             dispatched: None,
             start: StartState::None,
             closed: None,
+            late: None,
         }
     }
 }

@@ -12,7 +12,7 @@
 //! - [`decide`](mod@decide): the order of questions; [`stop`], [`open_turn`], [`calls`],
 //!   [`next_turn`], [`ends`] answer them
 //! - [`live_turn`], [`accept`], [`repeats`]: one reply while it streams
-//! - [`prompt`], [`summary`]: what the model sees
+//! - [`prompt`], [`fit`], [`summary`]: what the model sees
 //! - [`phase`]: the states readers and metrics see
 //! - [`end_intent`], [`toolbox`]
 
@@ -21,6 +21,7 @@ pub mod calls;
 pub mod decide;
 pub mod end_intent;
 pub mod ends;
+pub mod fit;
 pub mod fold;
 pub mod live_turn;
 pub mod next_turn;

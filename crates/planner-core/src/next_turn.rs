@@ -2,12 +2,12 @@
 
 use proto::agent::Agent;
 use proto::error_code::ErrorCode;
-use proto::fact::{EndReason, Fact, Outcome, TurnStarted};
+use proto::fact::{EndReason, Fact, Outcome, RunFinished, TurnStarted};
 use proto::ids::AgentName;
 
 use crate::end_intent::is_end_intent;
 use crate::ends;
-use crate::thread::{Mode, Run, Thread};
+use crate::thread::{Mode, Reply, Run, Thread, Unread};
 use crate::view::{Branch, Decision, Evaluated, Step, View};
 
 /// Answers that do not fit their schema before one is accepted as it is.
@@ -26,33 +26,42 @@ pub fn decide(view: &View<'_>) -> Decision {
     }
 }
 
-/// The agent of the next turn: the newest one that an unread input names, else the thread's.
+/// The agent of the next turn: the newest one that an input names which that turn reads, else the
+/// thread's.
 pub fn next_agent(thread: &Thread) -> Option<AgentName> {
-    let named = thread.unread.iter().rev().find_map(|input| input.message.agent.clone());
-    match thread.run {
-        Some(_) => thread.agent.clone().or(named),
-        None => named.or_else(|| thread.agent.clone()),
-    }
+    let reads_all = thread.run.is_none();
+    let read = thread.unread.iter().rev().filter(|u| reads_all || u.mode != Mode::Enqueue);
+    let named = read.filter_map(|input| input.message.agent.clone()).next();
+    named.or_else(|| thread.agent.clone())
 }
 
 fn in_run(view: &View<'_>, run: &Run, agent: &Agent) -> Decision {
-    let steered = view.thread.unread.iter().any(|input| input.mode != Mode::Enqueue);
-    if !steered && let Some(decision) = answer(view, run, agent) {
+    let steer = view.thread.unread.iter().rev().find(|input| input.mode != Mode::Enqueue);
+    if agent.end_intent && steer.is_some_and(ends_it) {
+        let answer = ends::known_so_far(view.thread, "Ended at the user's word.");
+        let ended = finish(view, Branch::UserEnded, EndReason::UserEnded, answer);
+        return finished_with(ended, |finished| finished.seen = view.thread.head.sequence);
+    }
+    let spent = ends::spent(view, run, agent);
+    if (steer.is_none() || spent.is_some())
+        && let Some(decision) = answer(view, run, agent)
+    {
         return decision;
     }
-    if agent.end_intent && steered && newest_ends(view.thread) {
-        let answer = ends::known_so_far(view.thread, "Ended at the user's word.");
-        return finish(view, Branch::UserEnded, EndReason::UserEnded, answer);
-    }
-    if !steered && ends::is_idle(run) {
+    if steer.is_none() && ends::is_idle(view.thread) {
         let answer = ends::known_so_far(view.thread, ends::limit_text(EndReason::NothingNew));
         return finish(view, Branch::NothingNew, EndReason::NothingNew, answer);
     }
-    if let Some(reason) = ends::spent(view, run, agent) {
-        let answer = ends::known_so_far(view.thread, ends::limit_text(reason));
-        return finish(view, Branch::Limit, reason, answer);
+    match spent {
+        Some(reason) => limit(view, reason),
+        None => start(view, Branch::NextTurn, agent, run.number, run.turns.saturating_add(1), None),
     }
-    start(view, Branch::NextTurn, agent, run.number, run.turns.saturating_add(1), None)
+}
+
+/// A spent budget ends the run with what is known. What the user said meanwhile starts the next.
+fn limit(view: &View<'_>, reason: EndReason) -> Decision {
+    let answer = ends::known_so_far(view.thread, ends::limit_text(reason));
+    finish(view, Branch::Limit, reason, answer)
 }
 
 /// Ends the run when its last reply is an answer that fits.
@@ -61,7 +70,7 @@ fn answer(view: &View<'_>, run: &Run, agent: &Agent) -> Option<Decision> {
     let (text, reason) = match finish_call(view.thread, reply) {
         Some(answer) => (answer, EndReason::Confident),
         None if !reply.calls.is_empty() => return None,
-        None => (reply.text.clone(), answer_reason(reply.confidence)),
+        None => (words(view.thread, reply), answer_reason(reply.confidence)),
     };
     if agent.output_schema.is_none() {
         return Some(finish(view, Branch::Finish, reason, text));
@@ -71,7 +80,8 @@ fn answer(view: &View<'_>, run: &Run, agent: &Agent) -> Option<Decision> {
         Some(Evaluated::Breaks(why)) if run.repairs < MAX_REPAIRS => repair(view, run, agent, why),
         Some(Evaluated::Fits) => finish(view, Branch::Finish, reason, text),
         Some(Evaluated::Breaks(_) | Evaluated::Overrun) => {
-            unevaluated(finish(view, Branch::Finish, reason, text))
+            let accepted = finish(view, Branch::Finish, reason, text);
+            finished_with(accepted, |finished| finished.unevaluated = true)
         }
     })
 }
@@ -80,6 +90,14 @@ fn answer(view: &View<'_>, run: &Run, agent: &Agent) -> Option<Decision> {
 pub fn answer_text(thread: &Thread) -> Option<String> {
     let reply = thread.run.as_ref()?.reply.as_ref().filter(|reply| !reply.sealed)?;
     finish_call(thread, reply).or_else(|| reply.calls.is_empty().then(|| reply.text.clone()))
+}
+
+/// An answer is never empty, whatever the model left out.
+fn words(thread: &Thread, reply: &Reply) -> String {
+    if reply.text.trim().is_empty() {
+        return ends::known_so_far(thread, "The agent ended without a word.");
+    }
+    reply.text.clone()
 }
 
 fn answer_reason(confidence: Option<f64>) -> EndReason {
@@ -91,7 +109,7 @@ fn answer_reason(confidence: Option<f64>) -> EndReason {
 }
 
 /// The answer of an accepted `finish` call, when the reply made one.
-fn finish_call(thread: &Thread, reply: &crate::thread::Reply) -> Option<String> {
+fn finish_call(thread: &Thread, reply: &Reply) -> Option<String> {
     let calls = reply.calls.iter().filter_map(|id| thread.calls.get(id));
     let mut finishing = calls.filter(|call| crate::accept::is_accepted_finish(call));
     let answer = finishing.next()?.requested.arguments.get("answer")?;
@@ -102,18 +120,17 @@ fn repair(view: &View<'_>, run: &Run, agent: &Agent, why: &str) -> Decision {
     let note =
         format!("The answer does not fit the output schema: {why}. Answer again so that it fits.");
     if let Some(reason) = ends::spent(view, run, agent) {
-        let answer = ends::known_so_far(view.thread, ends::limit_text(reason));
-        return finish(view, Branch::Limit, reason, answer);
+        return limit(view, reason);
     }
     let turn = run.turns.saturating_add(1);
     start(view, Branch::Repair, agent, run.number, turn, Some(note))
 }
 
-fn unevaluated(mut decision: Decision) -> Decision {
+fn finished_with(mut decision: Decision, change: impl FnOnce(&mut RunFinished)) -> Decision {
     if let Step::Fact(fact) = &mut decision.step
         && let Fact::RunFinished(finished) = fact.as_mut()
     {
-        finished.unevaluated = true;
+        change(finished);
     }
     decision
 }
@@ -137,7 +154,7 @@ fn finish(view: &View<'_>, branch: Branch, reason: EndReason, answer: String) ->
 }
 
 fn new_run(view: &View<'_>, agent: &Agent) -> Decision {
-    if agent.end_intent && view.thread.runs > 0 && newest_ends(view.thread) {
+    if agent.end_intent && view.thread.runs > 0 && view.thread.unread.iter().all(ends_it) {
         let answer = "Ended at the user's word.".to_owned();
         let finished = ends::unstarted(view, Outcome::Answered, EndReason::UserEnded, answer);
         return Decision::fact(Branch::UserEnded, Fact::RunFinished(finished));
@@ -146,8 +163,8 @@ fn new_run(view: &View<'_>, agent: &Agent) -> Decision {
     start(view, Branch::NewRun, agent, run, 1, None)
 }
 
-fn newest_ends(thread: &Thread) -> bool {
-    thread.unread.last().is_some_and(|input| is_end_intent(&input.message.text))
+fn ends_it(input: &Unread) -> bool {
+    is_end_intent(&input.message.text)
 }
 
 fn start(
@@ -174,16 +191,15 @@ fn start(
 }
 
 /// Another planner may have the agent's file; after a while the run is given up.
-fn await_agent(view: &View<'_>, name: &AgentName) -> Decision {
-    let since = view.thread.unread.first().map_or(view.thread.head.at, |input| input.at);
-    if view.now.since(since) < view.spans.agent_wait {
+pub(crate) fn await_agent(view: &View<'_>, name: &AgentName) -> Decision {
+    if view.now.since(view.thread.head.at) < view.spans.agent_wait {
         return Decision::new(Branch::AwaitAgent, Step::HandBack(view.spans.hand_back));
     }
     no_agent(view, &format!("no planner knows the agent `{name}`"))
 }
 
 fn no_agent(view: &View<'_>, why: &str) -> Decision {
-    let answer = format!("The run cannot start: {why}.");
+    let answer = format!("The run cannot go on: {why}.");
     let code = Some(ErrorCode::NotFound);
     let finished = ends::finished(view, Outcome::Failed, EndReason::Error, code, answer.clone());
     let finished = finished.unwrap_or_else(|| {

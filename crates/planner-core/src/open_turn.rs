@@ -5,6 +5,7 @@ use proto::error_code::ErrorCode;
 use proto::fact::{EndReason, Fact, Outcome, SealReason, TurnSealed, TurnStarted, Usage};
 
 use crate::ends;
+use crate::next_turn;
 use crate::thread::OpenTurn;
 use crate::view::{Branch, Decision, Owner, Step, View};
 
@@ -56,12 +57,22 @@ fn take_over(view: &View<'_>, open: &OpenTurn) -> Decision {
     if open.started.start >= MAX_STARTS {
         return crash_loop(view);
     }
+    start_again(view, open)
+}
+
+/// The request is made anew, with what came meanwhile, by a planner that has the agent's file.
+fn start_again(view: &View<'_>, open: &OpenTurn) -> Decision {
+    let named = next_turn::next_agent(view.thread).and_then(|name| view.agents.agent(&name));
+    let known = named.or_else(|| view.agents.agent(&open.started.agent));
+    let Some(agent) = known else { return next_turn::await_agent(view, &open.started.agent) };
     let started = TurnStarted {
         start: open.started.start.saturating_add(1),
         seen: view.thread.head.sequence,
         owner: view.me.clone(),
         held_by: view.wake.sequence,
         deadline: view.now.after(view.spans.turn),
+        agent: agent.name.clone(),
+        agent_fingerprint: agent.fingerprint.clone(),
         ..open.started.clone()
     };
     Decision::fact(Branch::StartAgain, Fact::TurnStarted(started))

@@ -1,26 +1,23 @@
 //! What the model sees: named blocks in a stable order, so that prefixes stay cacheable, and a
 //! transcript in which every call has its observation.
 //!
-//! The request never takes more than `context_window_ratio` of the window: older turn groups become
-//! lines of the state summary, then long results are masked, then words are cut.
+//! The request never takes more than `context_window_ratio` of the window; [`crate::fit`] sees to it.
 
 use proto::agent::{Agent, Protocol};
 use proto::ids::ToolCallId;
 use proto::model::{Block, ModelRequest, ModelTool};
 use proto::transcript::{AnsweredCall, Entry, Transcript, TurnEntry};
 
+use crate::fit::{Piece, entries_tokens, fit};
+pub use crate::fit::{VERBATIM_GROUPS, tokens};
 use crate::summary::{self, cut};
 use crate::thread::{Logged, Thread};
 use crate::toolbox::Toolbox;
 
-/// Turn groups that stay verbatim, whatever happens.
-const VERBATIM_GROUPS: usize = 3;
-/// Characters per token, as a cautious guess for prose and JSON.
-const CHARS_PER_TOKEN: usize = 4;
 /// Characters of the goal that are repeated at the head.
 const GOAL: usize = 4000;
-/// Characters that a masked result keeps.
-const MASKED: usize = 200;
+/// Tokens around a block or a tool on the wire.
+const FRAME: usize = 8;
 
 /// A request cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,8 +28,8 @@ pub enum PromptError {
     /// Two calls share an id: the journal was written by somebody else.
     #[error(transparent)]
     Repeated(#[from] proto::transcript::RepeatedId),
-    /// Role, instructions and tools alone are larger than the window allows.
-    #[error("role, instructions and tools take {tokens} tokens, more than the {limit} allowed")]
+    /// Role, instructions, tools and the newest words are larger than the window allows.
+    #[error("the smallest request takes {tokens} tokens, more than the {limit} allowed")]
     TooLarge {
         /// What they take.
         tokens: usize,
@@ -47,25 +44,33 @@ pub fn request(
     agent: &Agent,
     toolbox: &Toolbox,
 ) -> Result<ModelRequest, PromptError> {
-    let tools = toolbox.offered(agent);
-    let mut entries = entries(thread)?;
     let limit = token_limit(agent);
-    let goal = goal(thread).map_or(0, |goal| tokens(&cut(goal, GOAL)));
-    let fixed = fixed_tokens(agent, &tools).saturating_add(goal);
-    if fixed >= limit {
-        return Err(PromptError::TooLarge { tokens: fixed, limit });
-    }
-    let summary = fit(&mut entries, limit.saturating_sub(fixed));
-    Ok(ModelRequest {
+    let mut request = ModelRequest {
         model: agent.model.clone(),
         protocol: agent.protocol,
-        head: head(thread, agent, &tools, &summary),
-        transcript: Transcript::new(entries)?,
+        head: Vec::new(),
+        transcript: Transcript::default(),
         tail: tail(agent),
-        tools,
+        tools: toolbox.offered(agent),
         temperature: agent.temperature,
         max_completion_tokens: None,
-    })
+    };
+    request.head = head(thread, agent, &request.tools);
+    let fixed = request_tokens(&request);
+    let fitted = fit(pieces(thread)?, limit.saturating_sub(fixed));
+    if !fitted.lines.is_empty() {
+        let text = format!("Earlier, one line each:\n{}", fitted.lines.join("\n"));
+        request.head.push(block("summary", text));
+    }
+    request.transcript = Transcript::new(fitted.entries)?;
+    let tokens = request_tokens(&request);
+    if tokens > limit { Err(PromptError::TooLarge { tokens, limit }) } else { Ok(request) }
+}
+
+/// A guess at the tokens of a whole request.
+pub fn request_tokens(request: &ModelRequest) -> usize {
+    let counted = block_tokens(request);
+    counted.iter().map(|(_, tokens)| tokens.saturating_add(FRAME)).sum()
 }
 
 /// Tokens that a request may take.
@@ -76,40 +81,47 @@ pub fn token_limit(agent: &Agent) -> usize {
     format!("{share:.0}").parse().unwrap_or(usize::MAX)
 }
 
-/// A guess at the tokens of a text.
-pub fn tokens(text: &str) -> usize {
-    text.chars().count().div_ceil(CHARS_PER_TOKEN)
-}
-
-fn fixed_tokens(agent: &Agent, tools: &[ModelTool]) -> usize {
-    let instructions: usize = agent.instructions.iter().map(|line| tokens(line)).sum();
-    let tools: usize = tools.iter().map(tool_tokens).sum();
-    let tail: usize = tail(agent).iter().map(|block| tokens(&block.text)).sum();
-    [tokens(&agent.role), instructions, tools, tail, 64].into_iter().sum()
-}
-
 fn tool_tokens(tool: &ModelTool) -> usize {
     tokens(&tool.description)
         .saturating_add(tokens(&tool.parameters.to_string()))
         .saturating_add(tokens(tool.name.as_str()))
+        .saturating_add(FRAME)
 }
 
-/// What the thread's log shows, oldest first.
-fn entries(thread: &Thread) -> Result<Vec<Entry>, PromptError> {
-    let mut entries = Vec::with_capacity(thread.log.len());
+/// What the thread's log shows, oldest first. Words of the active run are pinned.
+fn pieces(thread: &Thread) -> Result<Vec<Piece>, PromptError> {
+    let active = thread.run.as_ref().map(|run| run.number);
+    let mut pieces = Vec::with_capacity(thread.log.len());
+    let mut pinned = false;
     for logged in &thread.log {
-        entries.push(match logged {
-            Logged::User { text, .. } => Entry::User { text: text.clone() },
+        let entry = match logged {
+            Logged::User { run, text } => {
+                pinned |= Some(*run) == active;
+                Entry::User {
+                    text: if is_blank(text) { "(no words)".into() } else { text.clone() },
+                }
+            }
             Logged::Note { text } => Entry::Note { text: text.clone() },
-            Logged::Turn { text, reasoning, opaque, calls, .. } => Entry::Turn(TurnEntry {
-                text: text.clone(),
-                reasoning: reasoning.clone(),
-                calls: answered(thread, calls)?,
-                opaque: opaque.clone(),
-            }),
-        });
+            // Providers refuse a reply without words and calls; a reply cut at once is one.
+            Logged::Turn { text, calls, .. } if is_blank(text) && calls.is_empty() => continue,
+            Logged::Turn { text, reasoning, opaque, calls, .. } => {
+                let entry = TurnEntry {
+                    text: text.clone(),
+                    reasoning: reasoning.clone(),
+                    calls: answered(thread, calls)?,
+                    opaque: opaque.clone(),
+                };
+                pieces.push(Piece { entry: Entry::Turn(entry), pinned: false });
+                continue;
+            }
+        };
+        pieces.push(Piece { entry, pinned });
     }
-    Ok(entries)
+    Ok(pieces)
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
 }
 
 fn answered(thread: &Thread, ids: &[ToolCallId]) -> Result<Vec<AnsweredCall>, PromptError> {
@@ -119,126 +131,24 @@ fn answered(thread: &Thread, ids: &[ToolCallId]) -> Result<Vec<AnsweredCall>, Pr
             let call = thread.calls.get(id).ok_or_else(open)?;
             let observation = call.closed.clone().ok_or_else(open)?;
             let requested = &call.requested;
-            let (tool, arguments) = (requested.tool.clone(), requested.arguments.clone());
+            let (tool, arguments) = (wire_name(&requested.tool), requested.arguments.clone());
             Ok(AnsweredCall::new(tool, arguments, requested.opaque.clone(), observation))
         })
         .collect()
 }
 
-/// Makes the entries fit; answers with the summary lines of what was left out.
-fn fit(entries: &mut Vec<Entry>, limit: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let mut limit = limit;
-    while total(entries) > limit && groups(entries) > VERBATIM_GROUPS {
-        let Some(index) = oldest_group(entries) else { break };
-        if let Entry::Turn(turn) = entries.remove(index) {
-            let added: Vec<String> = turn.calls.iter().map(call_line).collect();
-            limit = limit.saturating_sub(added.iter().map(|line| tokens(line)).sum());
-            lines.extend(added);
-        }
-    }
-    for share in [MASKED.saturating_mul(8), MASKED] {
-        if total(entries) > limit {
-            entries.iter_mut().for_each(|entry| mask(entry, share));
-        }
-    }
-    shrink_words(entries, limit);
-    lines
-}
-
-fn groups(entries: &[Entry]) -> usize {
-    entries.iter().filter(|entry| matches!(entry, Entry::Turn(_))).count()
-}
-
-fn oldest_group(entries: &[Entry]) -> Option<usize> {
-    entries.iter().position(|entry| matches!(entry, Entry::Turn(_)))
-}
-
-fn total(entries: &[Entry]) -> usize {
-    entries.iter().map(entry_tokens).sum()
-}
-
-fn entry_tokens(entry: &Entry) -> usize {
-    match entry {
-        Entry::User { text } | Entry::Note { text } => tokens(text).saturating_add(4),
-        Entry::Turn(turn) => {
-            let calls: usize = turn.calls.iter().map(call_tokens).sum();
-            tokens(&turn.text)
-                .saturating_add(tokens(&turn.reasoning))
-                .saturating_add(calls)
-                .saturating_add(4)
-        }
-    }
-}
-
-fn call_tokens(call: &AnsweredCall) -> usize {
-    let arguments = serde_json::Value::Object(call.arguments().clone()).to_string();
-    tokens(&arguments)
-        .saturating_add(tokens(&call.observation().content))
-        .saturating_add(tokens(call.tool()))
-        .saturating_add(8)
-}
-
-fn call_line(call: &AnsweredCall) -> String {
-    let arguments = serde_json::Value::Object(call.arguments().clone());
-    let verdict = call.observation().code.map_or("ok", proto::error_code::ErrorCode::as_str);
-    format!(
-        "- {}({}) -> {verdict}: {}",
-        call.tool(),
-        cut(&proto::hash::canonical(&arguments), 120),
-        cut(&call.observation().content, 160)
-    )
-}
-
-/// Shortens the results of a turn group; the pairs stay whole.
-fn mask(entry: &mut Entry, most: usize) {
-    let Entry::Turn(turn) = entry else { return };
-    for call in &mut turn.calls {
-        let content = &call.observation().content;
-        if content.chars().count() > most {
-            let mut observation = call.observation().clone();
-            observation.content = format!(
-                "{} [masked: {} characters in all]",
-                cut(content, most),
-                content.chars().count()
-            );
-            *call = AnsweredCall::new(
-                call.tool().to_owned(),
-                call.arguments().clone(),
-                call.opaque().cloned(),
-                observation,
-            );
-        }
-    }
-}
-
-/// The last resort: cuts the longest words, however new, until the request fits.
-fn shrink_words(entries: &mut [Entry], limit: usize) {
-    let mut most = limit.saturating_mul(CHARS_PER_TOKEN);
-    while total(entries) > limit && most > 16 {
-        most /= 2;
-        for entry in entries.iter_mut() {
-            cut_words(entry, most);
-        }
-    }
-}
-
-fn cut_words(entry: &mut Entry, most: usize) {
-    match entry {
-        Entry::User { text } | Entry::Note { text } => *text = cut(text, most),
-        Entry::Turn(turn) => {
-            turn.text = cut(&turn.text, most);
-            turn.reasoning = cut(&turn.reasoning, most);
-            mask(entry, most);
-        }
-    }
+/// A name that providers take back: a model may have made up any.
+fn wire_name(tool: &str) -> String {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let name: String = tool.chars().take(64).map(|c| if is_fit(c) { c } else { '_' }).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
 fn block(name: &str, text: impl Into<String>) -> Block {
     Block { name: name.to_owned(), text: text.into() }
 }
 
-fn head(thread: &Thread, agent: &Agent, tools: &[ModelTool], summary: &[String]) -> Vec<Block> {
+fn head(thread: &Thread, agent: &Agent, tools: &[ModelTool]) -> Vec<Block> {
     let mut blocks = vec![block("role", agent.role.clone())];
     if let Some(goal) = goal(thread) {
         blocks
@@ -253,10 +163,6 @@ fn head(thread: &Thread, agent: &Agent, tools: &[ModelTool], summary: &[String])
     }
     blocks.push(block("steps", STEPS));
     blocks.push(block("output", output(agent)));
-    if !summary.is_empty() {
-        let text = format!("Earlier actions, one line each:\n{}", summary.join("\n"));
-        blocks.push(block("summary", text));
-    }
     blocks
 }
 
@@ -321,9 +227,11 @@ fn contract_tools(tools: &[ModelTool]) -> String {
 pub fn block_tokens(request: &ModelRequest) -> Vec<(String, usize)> {
     let count = |block: &Block| (block.name.clone(), tokens(&block.text));
     let mut counts: Vec<(String, usize)> = request.head.iter().map(count).collect();
-    let tools: usize = request.tools.iter().map(tool_tokens).sum();
+    // In `contract` the definitions are a block of the head.
+    let native = request.protocol == Protocol::Native;
+    let tools: usize = request.tools.iter().filter(|_| native).map(tool_tokens).sum();
     counts.push(("tool definitions".to_owned(), tools));
-    counts.push(("conversation".to_owned(), total(request.transcript.entries())));
+    counts.push(("conversation".to_owned(), entries_tokens(request.transcript.entries())));
     counts.extend(request.tail.iter().map(count));
     counts
 }

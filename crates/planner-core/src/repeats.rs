@@ -1,8 +1,11 @@
 //! Calls that keep coming back: the same call with the same result, or the same few calls in turn.
 
-use proto::call::RequestedCall;
+use proto::call::Terms;
+use proto::error_code::ErrorCode;
 use proto::hash::arguments_hash;
-use proto::ids::ArgumentsHash;
+use proto::ids::{ArgumentsHash, ToolCallId};
+use proto::observation::Observation;
+use proto::tool::Effect;
 use serde_json::{Map, Value};
 
 use crate::thread::{Call, Thread};
@@ -26,7 +29,7 @@ fn of_run(thread: &Thread, run: u32) -> Vec<&Call> {
 
 /// Why a call must not be made again, if it must not.
 ///
-/// `most` is how often the same call may bring the same result, and how often a pattern of up to
+/// `most` is how often the same call may bring the same result while nothing else is changed, and how often a pattern of up to
 /// three calls may repeat, whatever it brings.
 pub fn refusal(
     thread: &Thread,
@@ -44,8 +47,7 @@ pub fn refusal(
              time. It was not called again: use the result, change the arguments, or answer."
         ));
     }
-    let mut marks: Vec<Mark> =
-        calls.iter().map(|call| mark(&call.requested.tool, &call.requested.arguments)).collect();
+    let mut marks: Vec<Mark> = calls.iter().map(|call| call.mark()).collect();
     marks.push(wanted);
     let period = (2..=LONGEST_PATTERN).find(|period| is_pattern(&marks, *period, most))?;
     Some(format!(
@@ -54,12 +56,13 @@ pub fn refusal(
     ))
 }
 
-/// How many of the newest calls with this mark brought one and the same result.
+/// How many of the newest calls with this mark brought one and the same result, since something
+/// else was changed. Refusals are no results, or each would clear the way for the next call.
 fn same_result_in_a_row(calls: &[&Call], wanted: &Mark) -> usize {
-    let same = calls.iter().rev().filter(|call| {
-        call.requested.tool == wanted.0 && arguments_hash(&call.requested.arguments) == wanted.1
-    });
-    let mut results = same.map(|call| call.closed.as_ref().map(|o| (o.code, o.content.as_str())));
+    let changed = calls.iter().rposition(|call| call.changed_something() && call.mark() != *wanted);
+    let since = calls.iter().skip(changed.map_or(0, |at| at.saturating_add(1))).rev();
+    let same = since.filter(|call| call.mark() == *wanted && !call.was_refused());
+    let mut results = same.map(|call| call.result());
     let Some(Some(newest)) = results.next() else { return 0 };
     results.take_while(|result| *result == Some(newest)).count().saturating_add(1)
 }
@@ -74,13 +77,39 @@ fn is_pattern(marks: &[Mark], period: usize, most: usize) -> bool {
     varied && pairs.all(|(earlier, later)| earlier == later)
 }
 
-/// Whether any of these calls was not asked for before in the run.
-pub fn brings_new_call(thread: &Thread, run: u32, calls: &[RequestedCall]) -> bool {
-    let own: Vec<_> = calls.iter().map(|call| &call.tool_call_id).collect();
-    let before: Vec<Mark> = of_run(thread, run)
-        .into_iter()
-        .filter(|call| !own.contains(&call.id()))
-        .map(|call| mark(&call.requested.tool, &call.requested.arguments))
-        .collect();
-    calls.iter().any(|call| !before.contains(&mark(&call.tool, &call.arguments)))
+/// Whether these calls are repetitions: each was asked for before in the run, and was refused for
+/// it or brought the same as the last time.
+pub fn bring_nothing_new(thread: &Thread, run: u32, calls: &[ToolCallId]) -> bool {
+    let all = of_run(thread, run);
+    calls.iter().all(|id| is_repetition(&all, id))
+}
+
+fn is_repetition(all: &[&Call], id: &ToolCallId) -> bool {
+    let Some(at) = all.iter().position(|call| call.id() == id) else { return false };
+    let (earlier, rest) = all.split_at(at);
+    let Some(call) = rest.first() else { return false };
+    let Some(last) = earlier.iter().rev().find(|other| other.mark() == call.mark()) else {
+        return false;
+    };
+    call.was_refused() || call.result() == last.result()
+}
+
+impl Call {
+    fn mark(&self) -> Mark {
+        mark(&self.requested.tool, &self.requested.arguments)
+    }
+
+    fn was_refused(&self) -> bool {
+        self.closed.as_ref().is_some_and(|o| o.code == Some(ErrorCode::RepeatedCall))
+    }
+
+    fn changed_something(&self) -> bool {
+        let changes = |terms: &Terms| terms.effect != Effect::ReadOnly;
+        self.requested.terms.as_ref().is_some_and(changes)
+            && self.closed.as_ref().is_some_and(Observation::is_ok)
+    }
+
+    fn result(&self) -> Option<(Option<ErrorCode>, &str)> {
+        self.closed.as_ref().map(|observation| (observation.code, observation.content.as_str()))
+    }
 }

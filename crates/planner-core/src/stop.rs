@@ -1,7 +1,8 @@
 //! Cancel and interrupt: the reply is cut, every open call is answered with a receipt.
 
 use proto::error_code::ErrorCode;
-use proto::fact::{EndReason, Fact, Outcome, SealReason};
+use proto::fact::{EndReason, Fact, Outcome, RunFinished, SealReason};
+use proto::ids::Sequence;
 use proto::live::Hint;
 use proto::observation::{Observation, Receipt};
 
@@ -30,18 +31,23 @@ pub fn decide(view: &View<'_>) -> Option<Decision> {
     if view.thread.open_calls().next().is_some() {
         return Some(arm_or_rest(view));
     }
-    run.cancel?;
+    let cancel = run.cancel?;
     let answer = ends::known_so_far(view.thread, "The run was cancelled.");
     let finished = ends::finished(view, Outcome::Stopped, EndReason::Cancelled, None, answer)?;
-    Some(Decision::fact(Branch::CancelDone, Fact::RunFinished(finished)))
+    Some(Decision::fact(Branch::CancelDone, cancelled_at(cancel, finished)))
 }
 
 /// Input and cancel came before a planner looked: the run ends before it starts.
 fn cancel_unstarted(view: &View<'_>) -> Option<Decision> {
-    view.thread.cancel_unstarted?;
+    let cancel = view.thread.cancel_unstarted?;
     let answer = "The run was cancelled before it started.".to_owned();
     let finished = ends::unstarted(view, Outcome::Stopped, EndReason::Cancelled, answer);
-    Some(Decision::fact(Branch::CancelUnstarted, Fact::RunFinished(finished)))
+    Some(Decision::fact(Branch::CancelUnstarted, cancelled_at(cancel, finished)))
+}
+
+/// A cancel takes along what came before it; what came later is for the next run.
+fn cancelled_at(cancel: Sequence, finished: RunFinished) -> Fact {
+    Fact::RunFinished(RunFinished { seen: cancel, ..finished })
 }
 
 /// The next step to stop one call; nothing while its worker is on it.

@@ -1,14 +1,16 @@
 //! One line per action: what was called, with what, and what came of it.
 
+use proto::error_code::ErrorCode;
 use proto::hash::canonical;
-use serde_json::Value;
+use proto::observation::Observation;
+use serde_json::{Map, Value};
 
 use crate::thread::{Call, Thread};
 
 /// Characters of arguments in a line.
 const ARGUMENTS: usize = 120;
 /// Characters of a result in a line.
-const RESULT: usize = 160;
+pub(crate) const RESULT: usize = 160;
 
 /// Lines of all closed calls of the active run, in order.
 pub fn lines_of_run(thread: &Thread) -> Vec<String> {
@@ -21,17 +23,25 @@ pub fn lines_of_run(thread: &Thread) -> Vec<String> {
 /// The line of one call; none while it is open.
 pub fn line(call: &Call) -> Option<String> {
     let observation = call.closed.as_ref()?;
-    let arguments = canonical(&Value::Object(call.requested.arguments.clone()));
-    let verdict = observation.code.map_or("ok", proto::error_code::ErrorCode::as_str);
-    Some(format!(
-        "- {}({}) -> {verdict}: {}",
-        call.requested.tool,
-        cut(&arguments, ARGUMENTS),
-        cut(&one_line(&observation.content), RESULT)
-    ))
+    Some(action_line(&call.requested.tool, &call.requested.arguments, observation))
 }
 
-fn one_line(text: &str) -> String {
+/// One action, its arguments and its observation in a line.
+pub fn action_line(
+    tool: &str,
+    arguments: &Map<String, Value>,
+    observation: &Observation,
+) -> String {
+    let arguments = canonical(&Value::Object(arguments.clone()));
+    let verdict = observation.code.map_or("ok", ErrorCode::as_str);
+    format!(
+        "- {tool}({}) -> {verdict}: {}",
+        cut(&arguments, ARGUMENTS),
+        cut(&one_line(&observation.content), RESULT)
+    )
+}
+
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

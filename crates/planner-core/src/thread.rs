@@ -24,7 +24,7 @@ pub struct Thread {
     pub keys: BTreeSet<InputKey>,
     /// Inputs that no turn has read yet, oldest first.
     pub unread: Vec<Unread>,
-    /// A cancel that came before any turn of the run it means.
+    /// A cancel that came before any turn of the run it means, while inputs waited.
     pub cancel_unstarted: Option<Sequence>,
     /// The run in progress.
     pub run: Option<Run>,
@@ -94,14 +94,12 @@ pub struct Run {
     pub approved: BTreeSet<ToolName>,
     /// Set by the inputs.
     pub complexity: Option<u32>,
-    /// A cancel that is not carried out yet.
+    /// The newest cancel that is not carried out yet.
     pub cancel: Option<Sequence>,
     /// Cost so far.
     pub usage: Usage,
     /// Calls asked for so far.
     pub calls: u32,
-    /// Replies in a row that brought no new call.
-    pub nothing_new: u32,
     /// Answers that were sent back to the model.
     pub repairs: u32,
 }
@@ -185,6 +183,8 @@ pub struct Call {
     pub start: StartState,
     /// The one observation.
     pub closed: Option<Observation>,
+    /// The first other result that came after it was closed; shown, and never acted on.
+    pub late: Option<Observation>,
 }
 
 /// What stands on a call's start subject.
@@ -248,7 +248,8 @@ impl Thread {
 
     /// Whether text that a tool brought in has entered the context.
     pub fn is_tainted(&self) -> bool {
-        self.calls.values().any(|call| call.closed.as_ref().is_some_and(|o| o.stamp.is_some()))
+        let results = self.calls.values().flat_map(|call| [&call.closed, &call.late]);
+        results.flatten().any(|observation| observation.stamp.is_some())
     }
 
     /// Whether nothing is left to do for ever, unless an input comes.

@@ -55,11 +55,13 @@ impl Toolbox {
     }
 
     /// What the model is offered for an agent: its tools that somebody serves, in the order of its
-    /// file, and the builtin that ends a run.
+    /// file, and the builtin that ends a run, whose name in `native` is its own.
     pub fn offered(&self, agent: &Agent) -> Vec<ModelTool> {
-        let served = agent.tools.iter().filter_map(|name| self.tools.get(name));
+        let native = agent.protocol == Protocol::Native;
+        let names = agent.tools.iter().filter(|name| !native || name.as_str() != FINISH);
+        let served = names.filter_map(|name| self.tools.get(name));
         let mut offered: Vec<ModelTool> = served.map(|tool| model_tool(&tool.contract)).collect();
-        if agent.protocol == Protocol::Native && !offered.is_empty() {
+        if native && !offered.is_empty() {
             offered.extend(finish_tool());
         }
         offered
