@@ -1,4 +1,17 @@
 //! How a worker carries out one attempt. An executor knows nothing of journals, claims or retries.
+//!
+//! Reading order: [`Executor`] · [`settings`] makes one from a manifest's `run:` · `command` runs a
+//! process · [`guard`] lets no process outlive its worker · [`group`] ends what an earlier life of
+//! this worker left behind · `files` and `clock` are the builtins.
+
+mod clock;
+mod command;
+mod files;
+pub mod group;
+pub mod guard;
+pub mod settings;
+
+pub use settings::{ExecutorSettings, from_run};
 
 use async_trait::async_trait;
 use bytes::Bytes;

@@ -1,0 +1,10 @@
+//! Executors against real processes and real files.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on ends here")]
+
+mod builtins;
+mod command;
+mod deaths;
+mod escapes;
+mod group;
+mod support;
