@@ -1,0 +1,120 @@
+//! Looking at a store that another process may own.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use ports::BusError;
+use ports::artifacts::Artifacts;
+use ports::clock::Clock;
+use ports::journal::{Append, AppendError, Appended, Fence, Journal, Stored};
+use proto::ids::{ArtifactId, Sequence, TenantId, ThreadRef};
+use proto::observation::ArtifactRef;
+use proto::subject::Subject;
+use proto::time::Timestamp;
+use std::sync::Arc;
+
+use crate::journal::{last_record, list_threads, read_thread};
+use crate::open::{identify, open_reader};
+use crate::readers::Readers;
+use crate::rows::thread_key;
+use crate::schema::Found;
+use crate::{SqliteBus, artifacts, schedules};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A journal that can be read and not written, without the lock of its owner.
+pub struct SqliteReader {
+    readers: Readers,
+    clock: Arc<dyn Clock>,
+}
+
+impl SqliteBus {
+    /// Opens an existing store for reading, whether or not another process runs on it.
+    pub fn open_read_only(
+        path: impl AsRef<Path>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<SqliteReader, BusError> {
+        let path: PathBuf = path.as_ref().to_owned();
+        if !path.exists() {
+            return Err(BusError::Refused(format!("{} does not exist", path.display())));
+        }
+        let conn = open_reader(&path)?;
+        if identify(&conn, &path)? == Found::Empty {
+            return Err(BusError::Refused(format!("{} is empty", path.display())));
+        }
+        let readers = Readers::start(vec![conn], DEADLINE)
+            .map_err(|error| BusError::Unavailable(format!("no thread: {error}")))?;
+        Ok(SqliteReader { readers, clock })
+    }
+}
+
+fn refused() -> BusError {
+    BusError::Refused("the store is opened for reading only".to_owned())
+}
+
+#[async_trait]
+impl Journal for SqliteReader {
+    async fn append(&self, _append: Append) -> Result<Appended, AppendError> {
+        Err(refused().into())
+    }
+
+    async fn read(
+        &self,
+        thread: &ThreadRef,
+        from: Sequence,
+        _floor: Sequence,
+    ) -> Result<Vec<Stored>, BusError> {
+        let thread = thread.clone();
+        self.readers.run(move |conn| read_thread(conn, &thread, from)).await
+    }
+
+    async fn last(&self, subject: &Subject) -> Result<Option<Stored>, BusError> {
+        let subject = subject.clone();
+        self.readers.run(move |conn| last_record(conn, &subject)).await
+    }
+
+    async fn schedule(
+        &self,
+        _thread: &ThreadRef,
+        _at: Timestamp,
+        _fence: Fence,
+    ) -> Result<(), AppendError> {
+        Err(refused().into())
+    }
+
+    async fn scheduled(&self, thread: &ThreadRef) -> Result<Option<Timestamp>, BusError> {
+        let thread = thread.clone();
+        self.readers.run(move |conn| schedules::get(conn, &thread)).await
+    }
+
+    async fn purge(&self, _thread: &ThreadRef, _up_to: Sequence) -> Result<(), BusError> {
+        Err(refused())
+    }
+
+    async fn threads(&self, tenant: &TenantId, limit: usize) -> Result<Vec<ThreadRef>, BusError> {
+        let tenant = tenant.clone();
+        self.readers.run(move |conn| list_threads(conn, &tenant, limit)).await
+    }
+
+    async fn server_time(&self) -> Result<Timestamp, BusError> {
+        Ok(self.clock.now())
+    }
+}
+
+#[async_trait]
+impl Artifacts for SqliteReader {
+    async fn put(&self, _thread: &ThreadRef, _bytes: Bytes) -> Result<ArtifactRef, BusError> {
+        Err(refused())
+    }
+
+    async fn get(&self, thread: &ThreadRef, id: &ArtifactId) -> Result<Option<Bytes>, BusError> {
+        let (key, id) = (thread_key(thread), id.clone());
+        self.readers.run(move |conn| artifacts::load(conn, &key, &id)).await
+    }
+
+    async fn erase(&self, _thread: &ThreadRef) -> Result<(), BusError> {
+        Err(refused())
+    }
+}

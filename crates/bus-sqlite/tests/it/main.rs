@@ -1,0 +1,12 @@
+//! The bus over real files: contracts, crashes, damage, and a file that is full.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod conformance;
+mod durability;
+mod full;
+mod model;
+mod opening;
+mod reading;
+mod starts;
+mod world;
+mod writing;
