@@ -19,6 +19,14 @@ pub(crate) struct Calls {
     strays: BTreeMap<ToolCallId, Starts>,
 }
 
+/// The end of a turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending {
+    pub(crate) at: Sequence,
+    pub(crate) turn: TurnId,
+    pub(crate) sealed: bool,
+}
+
 #[derive(Clone, Debug)]
 struct Call {
     turn: TurnId,
@@ -130,15 +138,10 @@ impl Calls {
     }
 
     /// The end of a turn: its reply names these calls.
-    pub(crate) fn named(
-        &mut self,
-        at: Sequence,
-        turn: TurnId,
-        calls: &[RequestedCall],
-        report: &mut Report,
-    ) {
+    pub(crate) fn named(&mut self, end: Ending, calls: &[RequestedCall], report: &mut Report) {
+        let turn = end.turn;
         for (position, requested) in calls.iter().enumerate() {
-            self.name_one(at, turn, position, requested, report);
+            self.name_one(end, position, requested, report);
         }
         for (id, call) in self.by_id.iter().filter(|(_, call)| call.turn == turn && !call.named) {
             if let Some(dispatched) = &call.dispatched {
@@ -150,12 +153,12 @@ impl Calls {
 
     fn name_one(
         &mut self,
-        at: Sequence,
-        turn: TurnId,
+        end: Ending,
         position: usize,
         requested: &RequestedCall,
         report: &mut Report,
     ) {
+        let Ending { at, turn, sealed } = end;
         let id = &requested.tool_call_id;
         let call = self.by_id.entry(id.clone()).or_insert_with(|| Call::of(turn));
         if call.named || call.turn != turn {
@@ -163,7 +166,7 @@ impl Calls {
             return;
         }
         call.named = true;
-        judge_unchanged(call, position, requested, report);
+        judge_unchanged(call, position, sealed, requested, report);
         match &requested.disposition {
             Disposition::Dispatch => {}
             Disposition::AwaitApproval => call.waits_for_approval = true,
@@ -250,9 +253,17 @@ fn judge_approval(call: &Call, record: &ToolCall, report: &mut Report) {
 }
 
 /// A call that was dispatched early keeps place, tool and arguments.
-fn judge_unchanged(call: &Call, position: usize, requested: &RequestedCall, report: &mut Report) {
+fn judge_unchanged(
+    call: &Call,
+    position: usize,
+    sealed: bool,
+    requested: &RequestedCall,
+    report: &mut Report,
+) {
     let Some(dispatched) = &call.dispatched else { return };
-    let same = usize::try_from(dispatched.position) == Ok(position)
+    // A sealed turn leaves out what was not dispatched, so a place may move up, never down.
+    let place = usize::try_from(dispatched.position).unwrap_or(usize::MAX);
+    let same = (place == position || sealed && place > position)
         && dispatched.tool == requested.tool
         && dispatched.arguments == requested.arguments;
     if !same {

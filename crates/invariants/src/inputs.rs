@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proto::fact::{Outcome, RunFinished, TurnStarted};
+use proto::fact::{EndReason, RunFinished, TurnStarted};
 use proto::ids::{InputKey, Sequence};
 use proto::input::{Input, InputBody};
 
@@ -55,9 +55,17 @@ impl Inputs {
     /// nothing along, for it was given without having read it.
     pub(crate) fn run_finished(&mut self, fact: &RunFinished) {
         let had_turn = std::mem::take(&mut self.run_has_turn);
-        match fact.outcome {
-            Outcome::Answered => {}
-            Outcome::Failed | Outcome::Stopped => {
+        match fact.reason {
+            EndReason::Answer | EndReason::Confident => {}
+            EndReason::NothingNew
+            | EndReason::UserEnded
+            | EndReason::MaxTurns
+            | EndReason::MaxTokens
+            | EndReason::MaxMoney
+            | EndReason::MaxWallTime
+            | EndReason::MaxToolCalls
+            | EndReason::Cancelled
+            | EndReason::Error => {
                 self.unread.retain(|input| input.at > fact.seen || (had_turn && input.is_message));
             }
         }

@@ -7,6 +7,7 @@ use proto::fact::{EndReason, Fact, RunFinished, TurnStarted};
 use proto::ids::{Sequence, ToolCallId};
 
 use crate::Checker;
+use crate::calls::Ending;
 use crate::rule::{Invariant, Report};
 
 /// How often one turn may be started.
@@ -162,13 +163,15 @@ impl Checker {
         match fact {
             Fact::TurnStarted(fact) => self.turn_started(at, fact, report),
             Fact::TurnCompleted(fact) => {
-                let id = TurnId { run: fact.run, turn: fact.turn };
-                self.turn_ended(at, id, fact.started, &fact.calls, report);
+                let turn = TurnId { run: fact.run, turn: fact.turn };
+                let end = Ending { at, turn, sealed: false };
+                self.turn_ended(end, fact.started, &fact.calls, report);
             }
             Fact::TurnSealed(fact) => {
-                let id = TurnId { run: fact.run, turn: fact.turn };
+                let turn = TurnId { run: fact.run, turn: fact.turn };
+                let end = Ending { at, turn, sealed: true };
                 self.calls.judge_sealed(&fact.calls, report);
-                self.turn_ended(at, id, fact.started, &fact.calls, report);
+                self.turn_ended(end, fact.started, &fact.calls, report);
             }
             Fact::CallClosed { observation } => {
                 let turn = self.calls.closed(at, observation, report);
@@ -208,15 +211,14 @@ impl Checker {
 
     fn turn_ended(
         &mut self,
-        at: Sequence,
-        id: TurnId,
+        end: Ending,
         started: Sequence,
         calls: &[RequestedCall],
         report: &mut Report,
     ) {
-        self.turns.judge_run(id.run, "the end of a turn", report);
-        self.turns.end(id, started, calls, report);
-        self.calls.named(at, id, calls, report);
+        self.turns.judge_run(end.turn.run, "the end of a turn", report);
+        self.turns.end(end.turn, started, calls, report);
+        self.calls.named(end, calls, report);
     }
 
     fn run_finished(&mut self, at: Sequence, fact: &RunFinished, report: &mut Report) {

@@ -95,6 +95,13 @@ pub fn used_up() -> Answer {
     Answer::failure(ErrorCode::ToolFailed, "All attempts were made.")
 }
 
+/// The call's start is in the journal, but its worker knows that the effect never began.
+pub fn stopped_before_effect() -> Answer {
+    let text =
+        "The worker could not begin in time after it had claimed the call. Nothing happened.";
+    Answer::failure(ErrorCode::Unavailable, text).with_receipt(Receipt::StoppedBeforeEffect)
+}
+
 /// A check found the effect of an attempt whose own answer was lost or unclear.
 pub fn effect_found(probe_output: &str) -> Answer {
     let text = format!(

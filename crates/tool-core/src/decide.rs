@@ -23,6 +23,8 @@ use crate::outcome::Probed;
 
 /// How long a delivery rests when another one of the same call is being worked on here.
 const RUNNING_HERE: Duration = Duration::from_secs(5);
+/// How long a delivery rests when a store does not answer.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// The least time that a delivery rests.
 const LEAST_WAIT: Duration = Duration::from_millis(100);
 /// The longest time that a delivery rests before it is looked at again.
@@ -50,6 +52,8 @@ pub enum StartState {
         sequence: Sequence,
         /// What it says.
         started: Started,
+        /// Whether this process wrote it and knows that the effect never began.
+        unused: bool,
     },
     /// The call never starts.
     Barred,
@@ -58,8 +62,10 @@ pub enum StartState {
 /// Whether working memory kept a result of the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It did not, or does not answer.
+    /// It did not.
     Nothing,
+    /// It does not answer.
+    Unknown,
     /// This one.
     Result(Box<Observation>),
 }
@@ -152,7 +158,7 @@ impl<'a> Known<'a> {
     /// The attempts on the start subject.
     fn newest(&self) -> (u32, Sequence) {
         match &self.start {
-            Some(StartState::Started { sequence, started }) => (started.attempt, *sequence),
+            Some(StartState::Started { sequence, started, .. }) => (started.attempt, *sequence),
             Some(StartState::None | StartState::Barred) | None => (0, Sequence::NONE),
         }
     }
@@ -222,7 +228,7 @@ pub fn decide(known: &Known<'_>) -> Step {
     match &known.done {
         None => return Step::Look(Look::Done),
         Some(Kept::Result(observation)) => return Step::Republish(observation.clone()),
-        Some(Kept::Nothing) => {}
+        Some(Kept::Nothing | Kept::Unknown) => {}
     }
     if !known.effect().needs_start() {
         return before_run(known).unwrap_or(Step::Run);
@@ -231,6 +237,9 @@ pub fn decide(known: &Known<'_>) -> Step {
         None => Step::Look(Look::Start),
         Some(StartState::Barred) => Step::Drop,
         Some(StartState::None) => before_start(known),
+        Some(StartState::Started { unused: true, .. }) => {
+            Step::Answer(answer::stopped_before_effect())
+        }
         Some(StartState::Started { started, .. }) => after_start(known, started),
     }
 }
@@ -243,6 +252,10 @@ fn after_start(known: &Known<'_>, started: &Started) -> Step {
     }
     if known.history == Some(History::Closed) {
         return Step::Drop;
+    }
+    // A result may be kept where nobody answers for the moment.
+    if known.done == Some(Kept::Unknown) && known.now < known.call.deadline {
+        return wait(ASK_AGAIN);
     }
     if known.effect() == Effect::Irreversible {
         return Step::Answer(doubt::of_start(started));

@@ -78,6 +78,8 @@ pub struct Attempt {
     pub retry: Retry,
     /// Which, from 1. Counts tries of this process.
     pub number: u32,
+    /// Its limit.
+    pub limit: Duration,
     /// Whether a cancel was asked while it ran.
     pub cancelled: bool,
 }
@@ -90,7 +92,7 @@ pub fn after(attempt: &Attempt, end: &End, budget: &Budget) -> Next {
     if attempt.effect == Effect::Checkable && leaves_doubt(end) {
         return Next::Probe;
     }
-    Next::Answer(answer_of(attempt, end, budget))
+    Next::Answer(answer_of(attempt, end))
 }
 
 /// A try is repeated when that cannot repeat an effect, the error is one that may pass, and nobody
@@ -118,7 +120,7 @@ fn leaves_doubt(end: &End) -> bool {
     }
 }
 
-fn answer_of(attempt: &Attempt, end: &End, budget: &Budget) -> Answer {
+fn answer_of(attempt: &Attempt, end: &End) -> Answer {
     let proves_nothing = attempt.effect == Effect::Irreversible;
     match end {
         End::Done if attempt.cancelled => Answer::result("").with_receipt(Receipt::Completed),
@@ -129,10 +131,10 @@ fn answer_of(attempt: &Attempt, end: &End, budget: &Budget) -> Answer {
         }
         End::Crashed { why } => Answer::failure(ErrorCode::ToolCrashed, crashed(why)),
         End::TimedOut if proves_nothing => {
-            let limit = budget.timeout.as_millis();
+            let limit = attempt.limit.as_millis();
             doubt::of_end(&format!("the tool did not end within {limit} ms and was killed."))
         }
-        End::TimedOut => answer::timed_out(budget.timeout, attempt.number),
+        End::TimedOut => answer::timed_out(attempt.limit, attempt.number),
         End::Cancelled { receipt } => {
             receipt::cancelled(receipt::for_effect(attempt.effect, *receipt))
         }
@@ -192,7 +194,8 @@ mod tests {
     }
 
     fn attempt(effect: Effect, number: u32) -> Attempt {
-        Attempt { effect, retry: Retry::default(), number, cancelled: false }
+        let limit = Duration::from_secs(3);
+        Attempt { effect, retry: Retry::default(), number, limit, cancelled: false }
     }
 
     fn ends() -> [End; 9] {

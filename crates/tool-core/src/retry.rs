@@ -15,9 +15,9 @@ pub fn most_jitter(retry: &Retry, attempt: u32) -> Duration {
 pub struct Budget {
     /// Server time.
     pub now: Timestamp,
-    /// When the planner closes the call.
+    /// When all attempts have to be over.
     pub deadline: Timestamp,
-    /// Limit of one attempt.
+    /// How much of that another attempt needs.
     pub timeout: Duration,
     /// Drawn from zero to [`most_jitter`] of the next attempt.
     pub jitter: Duration,

@@ -1,3 +1,39 @@
-//! Drives tool-core: claim, run, record, report, ack.
+//! Drives `tool-core`: takes deliveries of tool calls, finds out what has to be known of each, claims
+//! it, runs it, reports its one observation and acknowledges.
+//!
+//! Acks come last. Whatever the worker does before one may happen again on another worker: looks
+//! and observations are harmless to repeat, and effects are guarded by leases and start records.
+//!
+//! Reading order:
+//!
+//! - [`config`], [`tools`]: what a worker is given
+//! - [`worker`]: its tasks; `intake` pulls, `keeper` keeps deliveries and leases alive, `hints`
+//!   listens for cancels, `offer` tells planners which tools there are
+//! - `handling`: one delivery; `case`: one call, step by step, with `looks`, `attempt`, `starting`
+//!   and `report`
+//! - [`executor`]: how one attempt is carried out
+//! - `held`, `running`, `server_time`, `shared`
 
+pub mod config;
 pub mod executor;
+pub mod tools;
+pub mod worker;
+
+mod attempt;
+mod case;
+mod handling;
+mod held;
+mod hints;
+mod intake;
+mod keeper;
+mod looks;
+mod offer;
+mod report;
+mod running;
+mod server_time;
+mod shared;
+mod starting;
+
+pub use config::{WorkerConfig, WorkerPorts};
+pub use tools::{Tool, Tools};
+pub use worker::Worker;

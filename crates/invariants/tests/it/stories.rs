@@ -56,6 +56,11 @@ fn a_sealed_turn_keeps_every_rule() {
 }
 
 #[test]
+fn a_sealed_turn_that_leaves_out_what_was_not_dispatched_keeps_every_rule() {
+    holds("msg turn call:b:position=1 seal:b obs:b turn end finish");
+}
+
+#[test]
 fn a_call_that_is_cancelled_instead_of_dispatched_keeps_every_rule() {
     holds("msg turn end:a cancel close:a stop");
 }

@@ -45,7 +45,10 @@ impl World {
 
     fn started(self, attempt: u32, until: i64) -> Self {
         let started = started(attempt, Timestamp(100), Timestamp(until));
-        Self { start: StartState::Started { sequence: Sequence(9), started }, ..self }
+        Self {
+            start: StartState::Started { sequence: Sequence(9), started, unused: false },
+            ..self
+        }
     }
 
     /// Decides until an act comes up; the looks on the way, then the act.
@@ -247,6 +250,21 @@ fn a_start_of_this_process_that_nothing_works_on_is_over() {
 }
 
 #[test]
+fn a_start_that_this_process_never_used_had_no_effect() {
+    let mut world = World::of(Effect::Irreversible).started(1, 700);
+    if let StartState::Started { unused, .. } = &mut world.start {
+        *unused = true;
+    }
+    check(&world, &expect!["Done Start -> answer unavailable StoppedBeforeEffect"]);
+}
+
+#[test]
+fn a_doubt_waits_while_a_result_may_be_kept_somewhere() {
+    let world = World { done: Kept::Unknown, ..World::of(Effect::Irreversible) };
+    check(&world.started(1, 500), &expect!["Done Start -> wait 1000 ms"]);
+}
+
+#[test]
 fn a_doubt_that_its_planner_told_is_not_told_again() {
     let world = World {
         now: Timestamp(5_000),
@@ -310,7 +328,7 @@ fn starts() -> impl Strategy<Value = StartState> {
             if ours {
                 started.worker = InstanceId::new(ME).unwrap();
             }
-            StartState::Started { sequence: Sequence(9), started }
+            StartState::Started { sequence: Sequence(9), started, unused: false }
         }),
     ]
 }

@@ -81,8 +81,10 @@ impl Target {
         self.check_unchanged()?;
         let renamed = renameat(&self.folder, &aside.name, &self.folder, &self.name);
         renamed.map_err(|error| refused(&self.place.given, &error.into()))?;
-        // The change is there; without this it may be lost in a power cut.
-        fsync(&self.folder).map_err(|error| refused(&self.place.given, &error.into()))
+        fsync(&self.folder).map_err(|error| {
+            let given = &self.place.given;
+            Refused(format!("`{given}` is changed, but a power cut may undo it: {error}"))
+        })
     }
 
     fn write_aside(&self, aside: &Aside<'_>, content: &[u8]) -> io::Result<()> {

@@ -1,0 +1,76 @@
+//! What a worker is given.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ports::append::Patience;
+use ports::artifacts::Artifacts;
+use ports::clock::{Clock, Ids};
+use ports::journal::Journal;
+use ports::live::Live;
+use ports::queues::Queues;
+use ports::registry::Registry;
+use ports::working_memory::WorkingMemory;
+use proto::ids::{InstanceId, Partition};
+use tool_core::redact::Rules;
+
+/// The world of a worker.
+#[derive(Clone)]
+#[expect(missing_docs, reason = "each field is the port of that name")]
+pub struct WorkerPorts {
+    pub journal: Arc<dyn Journal>,
+    pub queues: Arc<dyn Queues>,
+    pub live: Arc<dyn Live>,
+    pub working: Arc<dyn WorkingMemory>,
+    pub artifacts: Arc<dyn Artifacts>,
+    pub registry: Arc<dyn Registry>,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+}
+
+/// Settings of a worker.
+#[derive(Clone, Debug)]
+pub struct WorkerConfig {
+    /// This life of this process.
+    pub instance: InstanceId,
+    /// The host's name, for start records.
+    pub host: String,
+    /// The partitions it serves.
+    pub partitions: Vec<Partition>,
+    /// Calls worked on at once.
+    pub slots: usize,
+    /// Between an attempt's limit and the moment at which it is certainly gone. It also bounds how
+    /// long a claim may take before the effect begins, and how long a shutdown waits.
+    pub grace: Duration,
+    /// How long a repeatable call is ours without a renewal.
+    pub lease: Duration,
+    /// How long a pull waits; short, so that a dead process's pull is soon forgotten by the bus.
+    pub pull_wait: Duration,
+    /// How long results are kept; many times the longest deadline of a call.
+    pub keep_results: Duration,
+    /// Between two renewals of the tools on offer.
+    pub offer_every: Duration,
+    /// For unanswered appends.
+    pub patience: Patience,
+    /// What is redacted from results.
+    pub redaction: Rules,
+}
+
+impl WorkerConfig {
+    /// Defaults for one partition.
+    pub fn new(instance: InstanceId, host: impl Into<String>) -> Self {
+        Self {
+            instance,
+            host: host.into(),
+            partitions: vec![Partition(0)],
+            slots: 16,
+            grace: Duration::from_secs(5),
+            lease: Duration::from_secs(15),
+            pull_wait: Duration::from_secs(2),
+            keep_results: Duration::from_hours(24),
+            offer_every: Duration::from_secs(10),
+            patience: Patience::default(),
+            redaction: Rules::default(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Finding out what has to be known of a call.
+
+use ports::BusError;
+use ports::working_memory::Claim;
+use proto::call::Start;
+use proto::envelope::Envelope;
+use proto::fact::Fact;
+use proto::ids::Sequence;
+use proto::record::Record;
+use tool_core::breaker::{Breaker, Sample, judge};
+use tool_core::decide::{Gate, History, Kept, Known, Lease, Look, StartState};
+
+use crate::case::Case;
+
+impl Case<'_> {
+    /// Looks, and adds what was found. Working memory that does not answer tells nothing; a journal
+    /// that does not answer is an error.
+    pub(crate) async fn look(&mut self, look: Look, known: &mut Known<'_>) -> Result<(), BusError> {
+        match look {
+            Look::History => known.history = Some(self.history().await?),
+            Look::Done => known.done = Some(self.kept().await),
+            Look::Start => known.start = Some(self.newest_start().await?),
+            Look::Cancelled => known.cancelled = Some(self.is_cancelled().await),
+            Look::Lease => known.lease = Some(self.lease().await),
+            Look::Gate => known.gate = Some(self.gate().await),
+            Look::Probe => known.probed = Some(self.probe(known.start.as_ref()).await),
+        }
+        Ok(())
+    }
+
+    async fn history(&self) -> Result<History, BusError> {
+        let journal = &self.shared.ports.journal;
+        let records = journal.read(self.thread, self.sequence.next(), Sequence::NONE).await?;
+        let mut history = History::Open;
+        for record in records {
+            let Ok(envelope) = Envelope::decode(&record.payload) else { continue };
+            match envelope.body {
+                Record::Observation(seen) if seen.tool_call_id == self.call.tool_call_id => {
+                    return Ok(History::Observed);
+                }
+                Record::Fact(Fact::CallClosed { observation })
+                    if observation.tool_call_id == self.call.tool_call_id =>
+                {
+                    history = History::Closed;
+                }
+                Record::Input(_)
+                | Record::Fact(_)
+                | Record::ToolCall(_)
+                | Record::Start(_)
+                | Record::Observation(_)
+                | Record::Tick => {}
+            }
+        }
+        Ok(history)
+    }
+
+    async fn kept(&self) -> Kept {
+        match self.shared.ports.working.done(self.thread, &self.call.tool_call_id).await {
+            Ok(None) => Kept::Nothing,
+            Ok(Some(bytes)) => match serde_json::from_slice(&bytes) {
+                Ok(observation) => Kept::Result(Box::new(observation)),
+                Err(error) => {
+                    tracing::warn!(%error, "a kept result cannot be read");
+                    Kept::Nothing
+                }
+            },
+            Err(error) => {
+                tracing::debug!(%error, "working memory has no word on a result");
+                Kept::Unknown
+            }
+        }
+    }
+
+    async fn newest_start(&self) -> Result<StartState, BusError> {
+        let Some(stored) = self.shared.ports.journal.last(&self.start_subject()).await? else {
+            return Ok(StartState::None);
+        };
+        let unreadable = |why: String| BusError::Refused(format!("a start record: {why}"));
+        let envelope =
+            Envelope::decode(&stored.payload).map_err(|error| unreadable(error.to_string()))?;
+        let Record::Start(start) = envelope.body else {
+            return Err(unreadable(format!("it is of kind {}", envelope.body.kind())));
+        };
+        Ok(match start {
+            Start::Barred(_) => StartState::Barred,
+            Start::Started(started) => {
+                let unused = self.shared.unused.contains(&envelope.nonce);
+                StartState::Started { sequence: stored.sequence, started, unused }
+            }
+        })
+    }
+
+    async fn is_cancelled(&self) -> bool {
+        let working = &self.shared.ports.working;
+        let marked = working.is_cancelled(self.thread, &self.call.tool_call_id).await;
+        self.cancel.is_cancelled() || marked.unwrap_or(false)
+    }
+
+    async fn lease(&mut self) -> Lease {
+        let working = &self.shared.ports.working;
+        let (holder, span) = (&self.shared.config.instance, self.shared.config.lease);
+        match working.claim(self.thread, &self.call.tool_call_id, holder, span).await {
+            Ok(Claim::Won) => {
+                self.leased = true;
+                if let Some(running) = &self.running {
+                    running.set_leased(true);
+                }
+                Lease::Ours
+            }
+            Ok(Claim::Held { left, .. }) => Lease::Held(left),
+            Err(error) => {
+                tracing::debug!(%error, "the call runs without a lease");
+                Lease::Unknown
+            }
+        }
+    }
+
+    /// A breaker that nobody can judge is closed.
+    async fn gate(&self) -> Gate {
+        let working = &self.shared.ports.working;
+        let Ok(samples) = working.samples(&self.call.tool).await else { return Gate::Open };
+        let samples: Vec<Sample> =
+            samples.iter().map(|sample| Sample { at: sample.at, ok: sample.ok }).collect();
+        match judge(&samples, self.now()) {
+            Breaker::Closed => Gate::Open,
+            Breaker::Open { .. } => Gate::Shut,
+            Breaker::HalfOpen => self.probe_of_breaker().await,
+        }
+    }
+
+    async fn probe_of_breaker(&self) -> Gate {
+        let lease = self.tool.contract.timeout().saturating_add(self.shared.config.grace);
+        let holder = &self.shared.config.instance;
+        match self.shared.ports.working.take_probe(&self.call.tool, holder, lease).await {
+            Ok(true) | Err(_) => Gate::Open,
+            Ok(false) => Gate::Shut,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The one observation of a call: shaped, kept, published.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use ports::BusError;
+use ports::append::{Landed, append_surely};
+use ports::journal::{Append, Fence};
+use ports::working_memory::Sample;
+use proto::envelope::Envelope;
+use proto::observation::{ArtifactRef, Observation, Stamp};
+use proto::record::Record;
+use proto::subject::{Leaf, Subject};
+use proto::time::millis;
+use tokio::time::sleep;
+use tool_core::answer::Answer;
+use tool_core::breaker::WINDOW;
+use tool_core::outcome::End;
+use tool_core::shape;
+
+use crate::attempt::Over;
+use crate::case::Case;
+use crate::handling::Settled;
+
+/// Longest pause before a result is published again.
+const PUBLISH_AGAIN: Duration = Duration::from_secs(5);
+
+impl Case<'_> {
+    /// Answers without an attempt. No attempt has the number 0, so a late result of one is never
+    /// taken for a repetition of this answer.
+    pub(crate) async fn answer(&self, answer: Answer) -> Result<Settled, BusError> {
+        let observation = self.observation(0, answer, None, self.stamp(self.now(), Duration::ZERO));
+        self.publish(&observation).await
+    }
+
+    /// Reports what came of an attempt: kept first, so that a crash before the publication does not
+    /// lose it.
+    pub(crate) async fn report(&self, answer: Answer, over: Over) -> Result<Settled, BusError> {
+        let raw = shape::Raw { bytes: &over.output.bytes, total: over.output.total };
+        let tokens = self.tool.contract.result_tokens;
+        let shaped = shape::shape(raw, &self.shared.redactor, tokens);
+        let words = self.shared.redactor.redact(&answer.content);
+        let mut content = shape::compose(&words, &shaped.content);
+        let artifact = match shaped.full {
+            Some(full) => self.keep_full(full, &mut content).await,
+            None => None,
+        };
+        let stamp = self.stamp(over.started_at, over.took);
+        let answer = Answer { content, ..answer };
+        let observation = self.observation(over.number, answer, artifact, stamp);
+        let observation = self.keep_done(observation).await;
+        self.publish(&observation).await
+    }
+
+    /// Nothing fails because a result was large: one that cannot be stored is cut and says so.
+    async fn keep_full(&self, full: String, content: &mut String) -> Option<ArtifactRef> {
+        match self.shared.ports.artifacts.put(self.thread, Bytes::from(full)).await {
+            Ok(artifact) => Some(artifact),
+            Err(error) => {
+                tracing::warn!(%error, "a full result was not stored");
+                content.push_str("\n[The full result could not be stored.]");
+                None
+            }
+        }
+    }
+
+    fn stamp(&self, started_at: proto::time::Timestamp, took: Duration) -> Stamp {
+        Stamp {
+            worker: self.shared.config.instance.clone(),
+            fingerprint: self.tool.contract.fingerprint.clone(),
+            arguments_hash: self.call.arguments_hash.clone(),
+            started_at,
+            duration_ms: u64::try_from(millis(took)).unwrap_or(0),
+        }
+    }
+
+    fn observation(
+        &self,
+        attempt: u32,
+        answer: Answer,
+        artifact: Option<ArtifactRef>,
+        stamp: Stamp,
+    ) -> Observation {
+        Observation {
+            tool_call_id: self.call.tool_call_id.clone(),
+            attempt,
+            code: answer.code,
+            content: answer.content,
+            artifact,
+            receipt: answer.receipt,
+            stamp: Some(stamp),
+        }
+    }
+
+    /// The first result that was kept stays the result.
+    async fn keep_done(&self, observation: Observation) -> Observation {
+        let Ok(bytes) = serde_json::to_vec(&observation) else { return observation };
+        let working = &self.shared.ports.working;
+        let keep = self.shared.config.keep_results;
+        let kept =
+            working.keep_done(self.thread, &self.call.tool_call_id, bytes.into(), keep).await;
+        match kept {
+            Ok(kept) => serde_json::from_slice(&kept).unwrap_or(observation),
+            Err(error) => {
+                tracing::debug!(%error, "a result is not kept");
+                observation
+            }
+        }
+    }
+
+    /// Publishes until it is known to lie there. A result that only this process has is not given
+    /// up while the process lives.
+    pub(crate) async fn publish(&self, observation: &Observation) -> Result<Settled, BusError> {
+        let append = self.append_of(observation);
+        let mut pause = Duration::from_millis(200);
+        loop {
+            let journal = self.shared.ports.journal.as_ref();
+            match append_surely(journal, &append, self.shared.config.patience).await {
+                Ok(Landed::At(_) | Landed::Duplicate(_) | Landed::Lost { .. }) => {
+                    return Ok(Settled::Ack);
+                }
+                Err(error) if self.shared.shutdown.is_draining() => return Err(error),
+                Err(error) => tracing::warn!(%error, "an observation was not published"),
+            }
+            sleep(pause).await;
+            pause = pause.saturating_mul(2).min(PUBLISH_AGAIN);
+        }
+    }
+
+    fn append_of(&self, observation: &Observation) -> Append {
+        let nonce = self.shared.ports.ids.nonce();
+        let (thread, id) = (self.thread, &observation.tool_call_id);
+        let body = Record::Observation(observation.clone());
+        Append {
+            subject: Subject::new(thread.clone(), Leaf::Observation),
+            payload: Envelope::new(nonce.clone(), None, body).encode().into(),
+            nonce,
+            fence: Fence::None,
+            dedup: Some(format!("{thread}/{id}/{}", observation.attempt)),
+        }
+    }
+
+    /// Counts an end for the tool's breaker.
+    pub(crate) async fn sample(&self, end: &End) {
+        let Some(ok) = end.sample() else { return };
+        let sample = Sample { at: self.now(), ok };
+        let counted = self.shared.ports.working.add_sample(&self.call.tool, sample, WINDOW).await;
+        if let Err(error) = counted {
+            tracing::debug!(%error, "an outcome was not counted");
+        }
+    }
+}

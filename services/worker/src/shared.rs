@@ -1,0 +1,72 @@
+//! What all tasks of a worker share.
+
+use std::collections::BTreeSet;
+
+use proto::ids::Nonce;
+use service_runtime::shutdown::Shutdown;
+use tokio::sync::watch;
+use tool_core::redact::{BadPattern, Redactor};
+
+use crate::config::{WorkerConfig, WorkerPorts};
+use crate::held::Held;
+use crate::running::Running;
+use crate::server_time::ServerTime;
+
+pub(crate) struct Shared {
+    pub(crate) ports: WorkerPorts,
+    pub(crate) config: WorkerConfig,
+    pub(crate) time: ServerTime,
+    pub(crate) held: Held,
+    pub(crate) running: Running,
+    pub(crate) redactor: Redactor,
+    pub(crate) unused: UnusedStarts,
+    pub(crate) shutdown: Shutdown,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        ports: WorkerPorts,
+        config: WorkerConfig,
+        shutdown: Shutdown,
+    ) -> Result<Self, BadPattern> {
+        let redactor = Redactor::new(&config.redaction)?;
+        let time = ServerTime::new(std::sync::Arc::clone(&ports.clock));
+        Ok(Self {
+            ports,
+            config,
+            time,
+            held: Held::new(),
+            running: Running::new(),
+            redactor,
+            unused: UnusedStarts::new(),
+            shutdown,
+        })
+    }
+}
+
+/// Start records of this process that may have landed and whose effect certainly never began.
+pub(crate) struct UnusedStarts {
+    nonces: watch::Sender<BTreeSet<Nonce>>,
+}
+
+impl UnusedStarts {
+    fn new() -> Self {
+        Self { nonces: watch::Sender::new(BTreeSet::new()) }
+    }
+
+    pub(crate) fn add(&self, nonce: Nonce) {
+        self.nonces.send_modify(|nonces| {
+            nonces.insert(nonce);
+        });
+    }
+
+    pub(crate) fn contains(&self, nonce: &Nonce) -> bool {
+        self.nonces.borrow().contains(nonce)
+    }
+
+    pub(crate) fn remove(&self, nonce: &Nonce) {
+        self.nonces.send_modify(|nonces| {
+            nonces.remove(nonce);
+        });
+    }
+}
