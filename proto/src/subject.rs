@@ -93,7 +93,9 @@ pub struct BadSubject(pub String);
 impl FromStr for Subject {
     type Err = BadSubject;
     fn from_str(text: &str) -> Result<Self, BadSubject> {
-        parse(text).ok_or_else(|| BadSubject(text.chars().take(200).collect()))
+        // One place has one spelling: `+1`, `01` and lowercase ids are none of ours.
+        let subject = parse(text).filter(|subject| subject.to_string() == text);
+        subject.ok_or_else(|| BadSubject(text.chars().take(200).collect()))
     }
 }
 

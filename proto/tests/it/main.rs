@@ -1,0 +1,11 @@
+//! The contract of the wire: what is written, what may be read, what is refused.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod fixtures;
+mod hashes;
+mod names;
+mod reading;
+mod samples;
+mod schemas;
+mod transcripts;

@@ -1,0 +1,344 @@
+//! One message of every kind, with every field in use somewhere.
+
+use proto::agent::{Agent, EarlyDispatch, Limits, Protocol};
+use proto::call::{Approved, Barred, Disposition, RequestedCall, Start, Started, Terms, ToolCall};
+use proto::envelope::Envelope;
+use proto::error_code::ErrorCode;
+use proto::event::{ThreadEvent, events_of};
+use proto::fact::{
+    ApprovalAsked, EndReason, Fact, Outcome, RunFinished, SealReason, TurnCompleted, TurnSealed,
+    TurnStarted, Usage,
+};
+use proto::hash;
+use proto::ids::{
+    AgentName, ArgumentsHash, Fingerprint, InputKey, InstanceId, Nonce, Partition, Sequence,
+    TenantId, ThreadId, ThreadRef, ToolCallId, ToolName,
+};
+use proto::input::{Decision, Input, InputBody, Message, Source};
+use proto::live::{Channel, Hint, LiveText};
+use proto::observation::{ArtifactRef, Observation, Receipt, Stamp};
+use proto::record::{Placed, Record};
+use proto::time::Timestamp;
+use proto::tool::{Approval, Effect, Registration, Retry, ToolContract};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// Name of the fixture and the text of the message.
+pub(crate) fn all() -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (name, record) in records() {
+        let envelope = envelope(record.clone());
+        let bytes = envelope.encode();
+        all.push((format!("envelope.{name}"), String::from_utf8(bytes).unwrap()));
+        for (index, event) in events(record).into_iter().enumerate() {
+            all.push((format!("event.{name}.{index}"), text(&event)));
+        }
+    }
+    all.push(("agent.full".into(), text(&agent())));
+    all.push(("registration.full".into(), text(&registration())));
+    all.push(("live_text.text".into(), text(&live(Channel::Text))));
+    all.push(("live_text.reasoning".into(), text(&live(Channel::Reasoning))));
+    all.push(("hint.cancel_call".into(), text(&Hint::CancelCall { tool_call_id: call_id() })));
+    all.push(("hint.stop_turn".into(), text(&Hint::StopTurn)));
+    all
+}
+
+fn text<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap()
+}
+
+pub(crate) fn envelope(body: Record) -> Envelope {
+    let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned();
+    Envelope::new(Nonce::new("00ff00ff00ff00ff").unwrap(), Some(traceparent), body)
+}
+
+fn events(record: Record) -> Vec<ThreadEvent> {
+    let nonce = Nonce::new("00ff00ff00ff00ff").unwrap();
+    let placed = Placed { sequence: Sequence(7), at: at(0), nonce, record };
+    events_of(thread().thread, &placed)
+}
+
+pub(crate) fn thread() -> ThreadRef {
+    let thread = ThreadId::from_parts(1_700_000_000_000, 42);
+    ThreadRef { partition: Partition(0), tenant: TenantId::new("acme").unwrap(), thread }
+}
+
+pub(crate) fn call_id() -> ToolCallId {
+    ToolCallId::new("abc123xyz").unwrap()
+}
+
+fn at(later: i64) -> Timestamp {
+    Timestamp(1_700_000_000_000 + later)
+}
+
+fn tool() -> ToolName {
+    ToolName::new("restart_service").unwrap()
+}
+
+fn agent_name() -> AgentName {
+    AgentName::new("ops").unwrap()
+}
+
+fn instance() -> InstanceId {
+    InstanceId::new("worker-1").unwrap()
+}
+
+fn fingerprint() -> Fingerprint {
+    hash::fingerprint("a tool")
+}
+
+fn arguments() -> Map<String, Value> {
+    json!({"service": "web", "count": 2, "ratio": 0.5, "tags": ["a"]}).as_object().cloned().unwrap()
+}
+
+fn arguments_hash() -> ArgumentsHash {
+    hash::arguments_hash(&arguments())
+}
+
+fn opaque() -> Value {
+    json!({"thought_signature": "c2ln"})
+}
+
+fn usage() -> Usage {
+    Usage { prompt_tokens: 100, completion_tokens: 20, micro_usd: Some(35) }
+}
+
+fn terms() -> Terms {
+    Terms {
+        effect: Effect::Irreversible,
+        fingerprint: fingerprint(),
+        timeout_ms: 15_000,
+        retry: Retry { max_attempts: 2, backoff_ms: 250 },
+    }
+}
+
+pub(crate) fn observation() -> Observation {
+    let artifact = ArtifactRef { id: hash::artifact_id(b"all of it"), bytes: 9 };
+    let stamp = Stamp {
+        worker: instance(),
+        fingerprint: fingerprint(),
+        arguments_hash: arguments_hash(),
+        started_at: at(10),
+        duration_ms: 25,
+    };
+    Observation {
+        tool_call_id: call_id(),
+        attempt: 1,
+        code: None,
+        content: "restarted \u{1f600}".into(),
+        artifact: Some(artifact),
+        receipt: None,
+        stamp: Some(stamp),
+    }
+}
+
+fn failed() -> Observation {
+    Observation::synthesised(call_id(), ErrorCode::InDoubt, "nobody can tell")
+        .with_receipt(Receipt::Unknown)
+}
+
+fn message(text: &str) -> Message {
+    Message {
+        text: text.into(),
+        agent: Some(agent_name()),
+        approve: vec![tool()],
+        complexity: Some(3),
+    }
+}
+
+fn input(key: &str, body: InputBody) -> Record {
+    let source = Source::default();
+    Record::Input(Input { key: InputKey::new(key).unwrap(), source, body })
+}
+
+fn requested(disposition: Disposition) -> RequestedCall {
+    RequestedCall {
+        tool_call_id: call_id(),
+        tool: "restart_service".into(),
+        arguments: arguments(),
+        opaque: Some(opaque()),
+        terms: Some(terms()),
+        disposition,
+    }
+}
+
+fn started() -> TurnStarted {
+    TurnStarted {
+        run: 1,
+        turn: 2,
+        start: 1,
+        seen: Sequence(4),
+        owner: InstanceId::new("planner-1").unwrap(),
+        held_by: Sequence(4),
+        deadline: at(60_000),
+        agent: agent_name(),
+        agent_fingerprint: fingerprint(),
+        note: Some("Your answer was not JSON.".into()),
+    }
+}
+
+fn completed(calls: Vec<RequestedCall>) -> TurnCompleted {
+    TurnCompleted {
+        run: 1,
+        turn: 2,
+        started: Sequence(5),
+        text: "I restart it.".into(),
+        reasoning: "It is ill.".into(),
+        calls,
+        model: "m-1".into(),
+        usage: usage(),
+        confidence: Some(0.75),
+        opaque: Some(opaque()),
+    }
+}
+
+fn sealed() -> TurnSealed {
+    TurnSealed {
+        run: 1,
+        turn: 2,
+        started: Sequence(5),
+        text: "I rest".into(),
+        reasoning: "It is".into(),
+        calls: vec![requested(Disposition::Dispatch)],
+        why: SealReason::OwnerLost,
+        usage: usage(),
+    }
+}
+
+fn asked() -> ApprovalAsked {
+    ApprovalAsked {
+        tool_call_id: call_id(),
+        tool: tool(),
+        arguments_hash: arguments_hash(),
+        fingerprint: fingerprint(),
+        expires: at(900_000),
+    }
+}
+
+fn finished() -> RunFinished {
+    RunFinished {
+        run: 1,
+        seen: Sequence(6),
+        outcome: Outcome::Failed,
+        reason: EndReason::Error,
+        code: Some(ErrorCode::CrashLoop),
+        answer: "Known so far: it is ill.".into(),
+        turns: 2,
+        calls: 1,
+        usage: usage(),
+        unevaluated: true,
+    }
+}
+
+fn tool_call() -> ToolCall {
+    ToolCall {
+        tool_call_id: call_id(),
+        run: 1,
+        turn: 2,
+        position: 0,
+        tool: tool(),
+        arguments: arguments(),
+        arguments_hash: arguments_hash(),
+        terms: terms(),
+        start_by: at(20_000),
+        deadline: at(30_000),
+        idempotency_key: "acme/1/abc123xyz".into(),
+        approved: Some(Approved { by: "pre-approved".into(), arguments_hash: arguments_hash() }),
+        opaque: Some(opaque()),
+    }
+}
+
+fn start() -> Started {
+    Started {
+        tool_call_id: call_id(),
+        attempt: 1,
+        worker: instance(),
+        host: "node-1".into(),
+        process_group: Some(4711),
+        at: at(10),
+        until: at(20_010),
+    }
+}
+
+/// One record of every kind.
+pub(crate) fn records() -> Vec<(&'static str, Record)> {
+    let fact = Record::Fact;
+    let decision = Decision {
+        tool_call_id: call_id(),
+        approve: true,
+        arguments_hash: arguments_hash(),
+        by: "ada".into(),
+        note: "go on".into(),
+    };
+    let parent = Input {
+        key: InputKey::new("p-1").unwrap(),
+        source: Source::Parent { thread: thread(), tool_call_id: call_id() },
+        body: InputBody::Message(Message::text("Look into it.")),
+    };
+    let barred = Barred { tool_call_id: call_id(), by: instance(), at: at(10) };
+    let answered = Disposition::Answered(Box::new(failed()));
+    let calls = vec![requested(Disposition::AwaitApproval), requested(answered)];
+    vec![
+        ("input_message", input("k-1", InputBody::Message(message("Repair it.")))),
+        ("input_steer", input("k-2", InputBody::Steer(message("Also look at the disk.")))),
+        ("input_interrupt", input("k-3", InputBody::Interrupt(message("Stop, do this.")))),
+        ("input_cancel", input("k-4", InputBody::Cancel { reason: "not needed".into() })),
+        ("input_decision", input("k-5", InputBody::Decision(decision))),
+        ("input_from_parent", Record::Input(parent)),
+        ("turn_started", fact(Fact::TurnStarted(started()))),
+        ("turn_completed", fact(Fact::TurnCompleted(completed(calls)))),
+        ("turn_sealed", fact(Fact::TurnSealed(sealed()))),
+        ("call_closed", fact(Fact::CallClosed { observation: failed() })),
+        ("approval_asked", fact(Fact::ApprovalAsked(asked()))),
+        ("run_finished", fact(Fact::RunFinished(finished()))),
+        ("parked", fact(Fact::Parked { sequence: Sequence(3), why: "not JSON".into() })),
+        ("tool_call", Record::ToolCall(tool_call())),
+        ("started", Record::Start(Start::Started(start()))),
+        ("barred", Record::Start(Start::Barred(barred))),
+        ("observation", Record::Observation(observation())),
+        ("observation_failed", Record::Observation(failed())),
+        ("tick", Record::Tick),
+    ]
+}
+
+fn live(channel: Channel) -> LiveText {
+    LiveText { started: Sequence(5), turn: 2, offset: 7, channel, delta: "art".into() }
+}
+
+fn agent() -> Agent {
+    Agent {
+        name: agent_name(),
+        role: "You repair services.".into(),
+        instructions: vec!["Look before you act.".into()],
+        model: "m-1".into(),
+        temperature: Some(0.25),
+        context_window: 128_000,
+        context_window_ratio: 0.75,
+        protocol: Protocol::Contract,
+        early_dispatch: EarlyDispatch::All,
+        tools: vec![tool()],
+        permissions: vec!["ops".into()],
+        limits: Limits::default(),
+        end_intent: false,
+        output_schema: Some(json!({"type": "object"})),
+        approval_ms: 900_000,
+        fingerprint: fingerprint(),
+    }
+}
+
+fn registration() -> Registration {
+    let contract = ToolContract {
+        name: tool(),
+        description: "Restart one service.".into(),
+        parameters: json!({"type": "object", "properties": {"service": {"type": "string"}}}),
+        effect: Effect::Checkable,
+        timeout_ms: 15_000,
+        retry: Retry { max_attempts: 2, backoff_ms: 250 },
+        approval: Approval::WhenTainted,
+        permissions: vec!["ops".into()],
+        result_tokens: 200,
+        result_schema: Some(json!({"type": "object"})),
+        fingerprint: fingerprint(),
+    };
+    Registration { worker: instance(), tools: vec![contract] }
+}
