@@ -1,5 +1,6 @@
 //! No process of an attempt outlives it, whoever ends.
 
+use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use serde_json::json;
 use tempfile::tempdir;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use worker::executor::group::{GroupFate, kill_group};
 use worker::executor::{Ended, Executor, from_run};
 
 use crate::support::*;
@@ -152,6 +154,13 @@ async fn a_worker_for_other_tests_to_kill() {
     prepared.run(deadline, CancellationToken::new()).await;
 }
 
+/// The parent of a process.
+fn parent(process: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    fields.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
 /// Kills its process when the test fails.
 struct Worker(Child);
 
@@ -195,4 +204,17 @@ async fn a_worker_that_is_stopped_cannot_stretch_an_attempt() {
     let processes = family(folder.path()).await;
     worker.signal(Signal::STOP);
     processes.into_iter().for_each(wait_until_gone);
+}
+
+#[tokio::test]
+async fn a_guard_that_is_killed_takes_the_tool_along_even_if_its_worker_cannot_act() {
+    let folder = tempdir().unwrap();
+    let worker = Worker::start(folder.path(), Duration::from_mins(10));
+    let [child, grandchild] = family(folder.path()).await;
+    worker.signal(Signal::STOP);
+    kill(parent(child), Signal::KILL);
+    wait_until_gone(child);
+    // What is left is found by the group that was recorded.
+    assert_eq!(kill_group(child, &CALL.parse().unwrap()), GroupFate::Killed);
+    assert!(!lives(grandchild));
 }
