@@ -181,7 +181,7 @@ pub async fn a_dropped_guard_is_gone(world: &dyn BusWorld) -> Outcome {
     drop(one.live.answer(&name("owner"), Arc::new(|_| true)).await?);
     let patience = world.timing().patience;
     let gone = super::kit::until(patience, "the owner is gone", async || {
-        let answer = other.live.ask(&name("owner"), &question(1), patience).await?;
+        let answer = other.live.ask(&name("owner"), &question(1), patience / 8).await?;
         Ok((answer == OwnerAnswer::NoResponder).then_some(()))
     });
     gone.await

@@ -59,6 +59,7 @@ impl BusHandle {
                 return Vec::new();
             }
             tokio::select! {
+                biased;
                 () = changed => {}
                 () = sleep_until(wake) => {}
                 () = self.process.out_of_touch() => {

@@ -137,6 +137,11 @@ impl MemoryBus {
         self.shared.config.base.after(self.shared.born.elapsed())
     }
 
+    /// How long ago the bus was made.
+    pub fn elapsed(&self) -> Duration {
+        self.shared.born.elapsed()
+    }
+
     /// A clock that is `offset_ms` ahead of the server's (behind, if negative).
     pub fn clock(&self, offset_ms: i64) -> MemoryClock {
         MemoryClock::new(self.shared.config.base, self.shared.born, offset_ms)
