@@ -62,7 +62,9 @@ async fn a_folder_is_listed_sorted_and_as_deep_as_asked() {
     let root = folder(&[("b.txt", "12"), ("a/x.txt", ""), ("a/deep/y.txt", "1"), (".hidden", "")]);
     symlink("/etc", root.path().join("link")).unwrap();
     let flat = ".hidden (0 bytes)\na/\nb.txt (2 bytes)\nlink (link)\n";
-    assert_eq!(list(&root, json!({})).await, done(flat));
+    assert_eq!(list(&root, json!({"depth": 1})).await, done(flat));
+    let two = ".hidden (0 bytes)\na/\na/deep/\na/x.txt (0 bytes)\nb.txt (2 bytes)\nlink (link)\n";
+    assert_eq!(list(&root, json!({})).await, done(two));
     let deep = "a/deep/\na/deep/y.txt (1 bytes)\na/x.txt (0 bytes)\n";
     assert_eq!(list(&root, json!({"path": "a", "depth": 5})).await, done(deep));
     assert_eq!(list(&root, json!({"path": "b.txt"})).await, done("b.txt (2 bytes)\n"));

@@ -15,7 +15,7 @@ pub(super) struct List {
     depth: usize,
 }
 
-const DEPTH: usize = 1;
+const DEPTH: usize = 2;
 const MOST_DEPTH: usize = 20;
 const MOST_ENTRIES: usize = 2000;
 
