@@ -34,13 +34,19 @@ impl Queues for SqliteBus {
             woken.as_mut().enable();
             self.inner.writer.check_open()?;
             let found = self.inner.book.take(queue, max, Instant::now());
-            let next = found.next;
-            let deliveries = self.fill(Hand::new(&self.inner.book, found.taken)).await?;
-            if !deliveries.is_empty() || Instant::now() >= end {
-                return Ok(deliveries);
+            if !found.taken.is_empty() {
+                let deliveries = self.fill(Hand::new(&self.inner.book, found.taken)).await?;
+                if !deliveries.is_empty() {
+                    return Ok(deliveries);
+                }
+                // All of it was purged meanwhile; there may be more behind it.
+                continue;
+            }
+            if Instant::now() >= end {
+                return Ok(Vec::new());
             }
             // Woken or not, the queue is looked at again.
-            timeout_at(next.map_or(end, |next| next.min(end)), woken).await.ok();
+            timeout_at(found.next.map_or(end, |next| next.min(end)), woken).await.ok();
         }
     }
 

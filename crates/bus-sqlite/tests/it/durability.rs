@@ -149,6 +149,31 @@ async fn a_killed_process_loses_nothing_that_was_answered() {
     assert!(ledger.acked.len() > 100, "only {} acks", ledger.acked.len());
 }
 
+/// A power cut may take the end of the log. What is left is what was written first.
+#[tokio::test]
+async fn a_log_without_its_end_leaves_the_first_records() {
+    let place = Place::new();
+    let bus = place.open();
+    for n in 0..60 {
+        put(&bus, 1, Leaf::In, format!("{n}")).await;
+    }
+    let written = records(&bus, 1).await;
+    let log = std::fs::read(place.path().with_file_name("store.db-wal")).unwrap();
+    let mut lengths = BTreeSet::new();
+    for part in 0..=24 {
+        let cut = Place::new();
+        std::fs::copy(place.path(), cut.path()).unwrap();
+        let left = &log[..log.len() * part / 24];
+        std::fs::write(cut.path().with_file_name("store.db-wal"), left).unwrap();
+        let bus = cut.open();
+        let found = records(&bus, 1).await;
+        assert_eq!(found[..], written[..found.len()], "{part} of 24 parts of the log");
+        assert_eq!(all_pending(&bus).await.len(), found.len());
+        lengths.insert(found.len());
+    }
+    assert_eq!((lengths.first(), lengths.last()), (Some(&0), Some(&60)));
+}
+
 #[tokio::test]
 async fn a_living_process_keeps_others_out_and_a_killed_one_does_not() {
     let place = Place::new();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use bus_sqlite::{ARTIFACT_LIMIT, RECORD_LIMIT};
+use bus_sqlite::{ARTIFACT_LIMIT, RECORD_LIMIT, SqliteBus};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use ports::BusError;
@@ -65,6 +65,26 @@ async fn a_caller_that_goes_away_does_not_undo_its_append() {
     put(&bus, 1, Leaf::In, "stays").await;
     let payloads: Vec<Bytes> = records(&bus, 1).await.into_iter().map(|(_, text)| text).collect();
     assert_eq!(payloads, ["gone", "stays"]);
+}
+
+#[tokio::test]
+async fn an_append_without_an_answer_says_so_and_may_still_land() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.deadline = Duration::from_millis(200);
+    let bus = SqliteBus::open(place.path(), options).unwrap();
+    let other = rusqlite::Connection::open(place.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let append = append(1, Leaf::Fact, "late", Fence::Plan(Sequence::NONE));
+    let unanswered = bus.append(append.clone()).await;
+    assert_eq!(unanswered, Err(AppendError::NoAnswer("no answer within 200ms".to_owned())));
+    other.execute_batch("COMMIT").unwrap();
+    let mut again = bus.append(append.clone()).await;
+    while matches!(again, Err(AppendError::NoAnswer(_))) {
+        again = bus.append(append.clone()).await;
+    }
+    assert_eq!(again, Err(AppendError::Fenced { last: Some(Sequence(1)) }));
+    assert_eq!(records(&bus, 1).await, [(1, Bytes::from("late"))]);
 }
 
 #[tokio::test]
