@@ -38,7 +38,7 @@ impl Builtin {
         match self {
             Self::ListFiles => object(
                 &json!({
-                    "path": text("The folder, relative to the root; the root itself when absent."),
+                    "path": text("The folder, relative to the root; the root itself if absent."),
                     "depth": { "type": "integer", "minimum": 1, "maximum": 20, "default": 2,
                         "description": "How many levels to go down." },
                 }),
@@ -57,8 +57,8 @@ impl Builtin {
             Self::SearchFiles => object(
                 &json!({
                     "pattern": text("A regular expression, matched line by line."),
-                    "path": text("The folder or file to search, relative to the root."),
-                    "glob": text("Only files whose path matches this glob, such as `*.rs`."),
+                    "path": text("The folder or file to search, relative to the root; the whole root if absent."),
+                    "glob": text("Only files whose path matches this glob, such as `*.rs`; all if absent."),
                     "max": { "type": "integer", "minimum": 1, "maximum": 1000, "default": 100,
                         "description": "How many lines to return at most." },
                 }),

@@ -4,6 +4,7 @@
 
 mod advice;
 mod agents;
+mod documents;
 mod manifests;
 
 use std::path::Path;

@@ -39,6 +39,17 @@ rules:
 }
 
 #[test]
+fn the_examples_of_the_page_load() {
+    let page = include_str!("../../../../docs/rehearsals.md");
+    let examples: Vec<&str> = page.split("```yaml\n").skip(1).collect();
+    assert_eq!(examples.len(), 1);
+    for example in examples {
+        let text = example.split("```").next().unwrap();
+        Script::parse("r.yaml", text).unwrap_or_else(|problems| panic!("{}", problems[0]));
+    }
+}
+
+#[test]
 fn a_file_needs_rules() {
     for (text, found) in [
         (
