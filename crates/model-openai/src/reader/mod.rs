@@ -1,0 +1,119 @@
+//! Reads the body of a streamed reply: bytes in, events out.
+//!
+//! Pure and incremental: no I/O and no clock. Where bytes are cut into segments never changes what
+//! comes out, and the time it takes is linear in their number. Reading order: [`Reader`] knows
+//! bodies, `turn` knows chunks, `calls` and `contract` know calls, `ending` knows how replies end.
+
+mod arguments; // the arguments of one call, from fragments
+mod body; // event stream, JSON, or a page that is no reply
+mod calls; // which piece belongs to which call
+mod chunk; // a chunk as a lenient typed view
+mod code; // what is code within text
+mod contract; // the one object of the contract protocol
+mod ending; // how a reply ends
+mod envelope; // a call written out as text
+mod finish; // words for the end
+mod json_scan; // where a JSON value ends
+mod lenient; // lossless repairs
+mod members; // the members of an object that is being scanned
+mod names; // the tools on offer
+pub(crate) mod provider_error; // errors in every shape
+mod sse; // framing
+mod text_calls; // calls that leaked into the text
+mod think; // thoughts at the start of the text
+mod turn; // chunks to events
+mod whole; // JSON that may be the whole reply
+
+use proto::agent::Protocol;
+use proto::model::{ModelError, ModelEvent};
+
+pub use names::Tools;
+pub use think::Think;
+
+use body::Body;
+use turn::Turn;
+
+/// What the reader has to know beforehand.
+#[derive(Clone, Debug, Default)]
+pub struct ReaderConfig {
+    /// How calls were asked for.
+    pub protocol: Protocol,
+    /// The tools that were offered.
+    pub tools: Tools,
+    /// Where a thought in the text begins.
+    pub think: Think,
+}
+
+/// How the bytes ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndOfBody {
+    /// The transport says that all is well. The reply may still be incomplete.
+    Clean,
+    /// The transport failed.
+    Cut(String),
+}
+
+/// What was waited for in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// The first data.
+    FirstToken,
+    /// Further data.
+    Idle,
+    /// The end of the whole.
+    Total,
+}
+
+/// An event, or the error that ends the reply.
+pub type Signal = Result<ModelEvent, ModelError>;
+
+/// The reading of one reply. It ends with one [`ModelEvent::End`] or one error.
+#[derive(Debug)]
+pub struct Reader {
+    body: Body,
+    turn: Turn,
+}
+
+impl Reader {
+    /// A reader for one reply.
+    pub fn new(config: ReaderConfig) -> Self {
+        Self { body: Body::default(), turn: Turn::new(config) }
+    }
+
+    /// Takes a segment of the body.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<Signal> {
+        if !self.turn.is_over() {
+            self.body.push(bytes, &mut self.turn);
+        }
+        self.turn.take_signals()
+    }
+
+    /// The body has ended.
+    pub fn end(&mut self, how: &EndOfBody) -> Vec<Signal> {
+        if !self.turn.is_over() {
+            self.body.finish(how, &mut self.turn);
+        }
+        self.turn.take_signals()
+    }
+
+    /// Nothing came for too long. After a finish reason that is a good end.
+    pub fn timeout(&mut self, silence: Silence) -> Vec<Signal> {
+        self.turn.time_out(silence);
+        self.turn.take_signals()
+    }
+
+    /// Whether the reply has ended; nothing that comes later counts.
+    pub fn is_over(&self) -> bool {
+        self.turn.is_over()
+    }
+
+    /// Chunks so far; comments and pings are none.
+    pub fn chunks(&self) -> u64 {
+        self.turn.chunks()
+    }
+
+    /// Whether a finish reason has come, so that only leftovers are waited for.
+    pub fn saw_finish(&self) -> bool {
+        self.turn.saw_finish()
+    }
+}

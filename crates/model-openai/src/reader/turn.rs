@@ -1,0 +1,597 @@
+//! Chunks to events.
+
+use std::mem;
+
+use proto::agent::Protocol;
+use proto::fact::Usage;
+use proto::model::{ModelError, ModelErrorKind, ModelEvent};
+use serde_json::{Map, Value};
+
+use super::ReaderConfig;
+use super::Signal;
+use super::calls::{Calls, Piece};
+use super::chunk::{self, Choice, Chunk, Delta, Entry, Function, Loose};
+use super::contract::{Contract, Said, Standing};
+use super::envelope::Named;
+use super::finish::Reason;
+use super::lenient;
+use super::provider_error::{in_band, in_words};
+use super::sse::Frame;
+use super::text_calls::{Found, TextCalls};
+use super::think::{Part, ThinkSplit};
+
+/// One reply.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(super) config: ReaderConfig,
+    signals: Vec<Signal>,
+    is_over: bool,
+    allows_torn_piece: bool,
+    saw_frame: bool,
+    chunks: u64,
+    pub(super) reason: Option<Reason>,
+    pub(super) calls: Calls,
+    pub(super) split: ThinkSplit,
+    pub(super) text_calls: TextCalls,
+    pub(super) contract: Contract,
+    pub(super) thoughts: Thoughts,
+    /// Calls that were found in the text, to recognise them when they come as calls too.
+    leaked: Vec<Named>,
+    pub(super) said: bool,
+    pub(super) refusal: String,
+    pub(super) usage: Option<Usage>,
+    pub(super) model: Option<String>,
+    carry: Option<u32>,
+}
+
+/// The reasoning that came apart from the text.
+#[derive(Debug, Default)]
+pub(crate) struct Thoughts {
+    /// The field it came in, to send it back in the same one.
+    pub(super) field: Option<&'static str>,
+    pub(super) whole: String,
+    pub(super) details: Vec<Value>,
+    pub(super) any: bool,
+    /// Under the contract protocol the object may have ended up here.
+    pub(super) contract: Option<Contract>,
+    pub(super) is_plain: bool,
+}
+
+impl Turn {
+    pub(crate) fn new(config: ReaderConfig) -> Self {
+        Self {
+            split: ThinkSplit::new(config.think),
+            config,
+            signals: Vec::new(),
+            is_over: false,
+            allows_torn_piece: false,
+            saw_frame: false,
+            chunks: 0,
+            reason: None,
+            calls: Calls::default(),
+            text_calls: TextCalls::new(),
+            contract: Contract::default(),
+            thoughts: Thoughts::default(),
+            leaked: Vec::new(),
+            said: false,
+            refusal: String::new(),
+            usage: None,
+            model: None,
+            carry: None,
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    pub(crate) fn take_signals(&mut self) -> Vec<Signal> {
+        mem::take(&mut self.signals)
+    }
+
+    pub(crate) fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
+    pub(crate) fn saw_finish(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    /// Whether anything came that belongs to a stream.
+    pub(crate) fn saw_anything(&self) -> bool {
+        self.saw_frame || self.chunks > 0
+    }
+
+    /// The last piece of a body may be torn; that is a cut, not a malformed piece.
+    pub(crate) fn allow_torn_piece(&mut self) {
+        self.allows_torn_piece = true;
+    }
+
+    pub(super) fn emit(&mut self, event: ModelEvent) {
+        self.signals.push(Ok(event));
+    }
+
+    pub(super) fn close(&mut self, last: Signal) {
+        self.signals.push(last);
+        self.is_over = true;
+    }
+
+    /// Takes a frame; answers whether a first line was used.
+    pub(crate) fn frame(&mut self, frame: &Frame<'_>) -> bool {
+        if self.is_over {
+            return true;
+        }
+        self.saw_frame = true;
+        match frame {
+            Frame::FirstLine { event, data } => self.first_line(event, data.trim()),
+            Frame::Event { event, data } => {
+                self.event(event, data.trim());
+                true
+            }
+            Frame::ErrorLine { data } => {
+                self.fail(read_error(data));
+                true
+            }
+        }
+    }
+
+    /// A first line that is a whole document needs no wait for the end of its event.
+    fn first_line(&mut self, event: &str, payload: &str) -> bool {
+        if self.skip_or_end(event, payload) {
+            return true;
+        }
+        if event == "error" || !payload.starts_with('{') {
+            return false;
+        }
+        match chunk::parse(payload) {
+            Some(chunk) => {
+                self.chunk(chunk, payload);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What is no chunk: nothing, comments that were relayed as data, pings, the end mark.
+    fn skip_or_end(&mut self, event: &str, payload: &str) -> bool {
+        if payload.trim_matches('"') == "[DONE]" {
+            self.done();
+            return true;
+        }
+        let is_nothing = payload.is_empty() || payload.starts_with(':') || payload == "null";
+        is_nothing || matches!(event, "ping" | "keepalive" | "heartbeat")
+    }
+
+    fn event(&mut self, event: &str, payload: &str) {
+        if self.skip_or_end(event, payload) {
+            return;
+        }
+        if event == "error" {
+            self.fail(read_error(payload));
+            return;
+        }
+        if self.document_in_event(payload) {
+            return;
+        }
+        let lines = payload.lines().map(str::trim).filter(|line| !line.is_empty());
+        let mut read = 0;
+        for line in lines {
+            if self.is_over {
+                return;
+            }
+            let is_good = self.skip_or_end(event, line) || self.document_in_event(line);
+            if !is_good && payload.contains('\n') {
+                read = 0;
+                break;
+            }
+            read += usize::from(is_good);
+        }
+        if read == 0 && !self.allows_torn_piece {
+            self.malformed("a piece of the stream is not JSON");
+        }
+    }
+
+    /// Takes a payload that is one JSON document, strict or nearly so.
+    fn document_in_event(&mut self, payload: &str) -> bool {
+        if payload.starts_with('{')
+            && let Some(chunk) = chunk::parse(payload)
+        {
+            self.chunk(chunk, payload);
+            return true;
+        }
+        match lenient::parse(payload) {
+            Ok(value) => {
+                self.value(&value);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.value(item)),
+            Value::Object(_) if !self.is_over => {
+                let text = value.to_string();
+                if let Some(chunk) = chunk::parse(&text) {
+                    self.chunk(chunk, &text);
+                }
+            }
+            Value::Object(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_) => {}
+        }
+    }
+
+    /// Takes a document of a body that is JSON and no event stream.
+    pub(crate) fn document(&mut self, text: &str) {
+        let is_whole_reply = chunk::parse(text)
+            .and_then(|chunk| chunk.choices)
+            .is_some_and(|choices| choices.0.iter().any(|choice| choice.message.0.is_some()));
+        if !self.document_in_event(text.trim()) {
+            self.fail(in_words(ModelErrorKind::BadResponse, true, "the body is not JSON"));
+        } else if is_whole_reply && !self.is_over {
+            self.done();
+        }
+    }
+
+    fn chunk(&mut self, chunk: Chunk<'_>, payload: &str) {
+        self.saw_frame |= chunk.choices.is_some();
+        self.read_usage(&chunk);
+        let error = chunk.error.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let error = error.filter(is_error);
+        if let Some(choices) = chunk.choices {
+            self.chunks = self.chunks.saturating_add(1);
+            let is_first = |choice: &Choice<'_>| choice.index.key().is_none_or(|key| key == "0");
+            let native = chunk.native_finish_reason;
+            if let Some(choice) = choices.0.into_iter().find(is_first) {
+                self.choice(choice, &native, error.is_some());
+            }
+        } else if error.is_none() && chunk.object.text() == Some("error") {
+            self.fail(read_error(payload));
+        }
+        if let Some(error) = error.filter(|_| !self.is_over) {
+            self.fail(in_band(&error));
+        }
+    }
+
+    fn read_usage(&mut self, chunk: &Chunk<'_>) {
+        if let Some(model) = chunk.model.text() {
+            self.model = Some(model.to_owned());
+        }
+        let usage = chunk.usage.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let Some(usage) = usage else { return };
+        let (prompt, completion) =
+            (tokens(&usage, "prompt_tokens"), tokens(&usage, "completion_tokens"));
+        if prompt.is_some() || completion.is_some() {
+            self.usage = Some(Usage {
+                prompt_tokens: prompt.unwrap_or(0),
+                completion_tokens: completion.unwrap_or(0),
+                micro_usd: None,
+            });
+        }
+    }
+
+    fn choice(&mut self, choice: Choice<'_>, native: &Loose<'_>, has_error: bool) {
+        let nothing_streamed = !self.said && !self.thoughts.any && !self.calls.any_begun();
+        match (choice.delta.0, choice.message.0) {
+            (_, Some(message)) if nothing_streamed => self.delta(message),
+            (Some(delta), _) => self.delta(delta),
+            (None, _) => {}
+        }
+        if let Some(error) = choice.error.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+            if !has_error && is_error(&error) {
+                self.fail(in_band(&error));
+            }
+            return;
+        }
+        let word = choice.finish_reason.text().unwrap_or_default().to_owned();
+        let native = [choice.native_finish_reason.text(), native.text()];
+        let native = native.into_iter().flatten().find(|word| Reason::read_native(word).is_some());
+        let reason = if native.is_some() { Some(Reason::Error) } else { Reason::read(&word) };
+        if reason == Some(Reason::Error) && !has_error {
+            let word = native.unwrap_or(&word);
+            let message = format!("the provider ended the reply with {word}");
+            self.fail(in_words(ModelErrorKind::ProviderError, true, &message));
+        } else if reason != Some(Reason::Error) {
+            self.reason = self.reason.max(reason);
+        }
+    }
+
+    fn delta(&mut self, delta: Delta<'_>) {
+        self.reasoning(&delta);
+        self.content(delta.content);
+        if let Some(refusal) = delta.refusal.text() {
+            self.refusal.push_str(refusal);
+            self.say_text(refusal.to_owned());
+        }
+        for entry in delta.tool_calls.0 {
+            self.entry(&entry);
+        }
+        if let Some(function) = delta.function_call.0 {
+            let legacy = Entry { index: Loose::Text("function_call".into()), ..Entry::default() };
+            self.piece(&legacy, &function);
+        }
+    }
+
+    fn reasoning(&mut self, delta: &Delta<'_>) {
+        let fields = [
+            ("reasoning_content", &delta.reasoning_content),
+            ("reasoning", &delta.reasoning),
+            ("thinking", &delta.thinking),
+        ];
+        let found = fields.iter().find_map(|(field, value)| Some((*field, value.text()?)));
+        if let Some((field, text)) = found {
+            self.thoughts.field.get_or_insert(field);
+            self.thoughts.whole.push_str(text);
+            self.think(text);
+        }
+        let details =
+            delta.reasoning_details.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let Some(Value::Array(details)) = details else { return };
+        if found.is_none() && self.thoughts.field.is_none() {
+            let text: String = details.iter().filter_map(detail_text).collect();
+            self.think(&text);
+        }
+        self.thoughts.details.extend(details);
+    }
+
+    /// Hands reasoning on, unless it may be the contract's object on the wrong channel.
+    fn think(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.thoughts.any = true;
+        if self.config.protocol == Protocol::Native || self.thoughts.is_plain {
+            self.emit(ModelEvent::Reasoning { delta: text.to_owned() });
+            return;
+        }
+        let mut said = Vec::new();
+        let contract = self.thoughts.contract.get_or_insert_default();
+        contract.push(text, &mut said);
+        let prose = contract.prose();
+        let is_plain = contract.standing() == Standing::Prose
+            && !prose.trim_start().starts_with(['{', '`'])
+            && !prose.trim().is_empty();
+        if is_plain {
+            self.thoughts.is_plain = true;
+            self.thoughts.contract = None;
+            self.emit(ModelEvent::Reasoning { delta: prose });
+        }
+        self.take_said(said);
+    }
+
+    fn content(&mut self, content: Loose<'_>) {
+        match content {
+            Loose::Text(text) => self.content_text(&text),
+            Loose::Other(Value::Array(parts)) => parts.iter().for_each(|part| self.part(part)),
+            Loose::Other(part) => self.part(&part),
+            Loose::Nothing | Loose::Number(_) => {}
+        }
+    }
+
+    fn part(&mut self, part: &Value) {
+        let text = |key: &str| part.get(key).map(flatten).unwrap_or_default();
+        match part.get("type").and_then(Value::as_str) {
+            Some("thinking" | "reasoning") => {
+                let thought = format!("{}{}", text("thinking"), text("reasoning"));
+                self.think(&thought);
+            }
+            Some("text" | "output_text") => self.content_text(&text("text")),
+            Some(_) => {}
+            None => self.content_text(&flatten(part)),
+        }
+    }
+
+    fn content_text(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let joined = (self.carry.is_some() || lenient::has_lone_surrogates(text))
+            .then(|| lenient::join_surrogates(text, &mut self.carry));
+        let parts = self.split.push(joined.as_deref().unwrap_or(text));
+        self.take_parts(parts);
+    }
+
+    pub(super) fn take_parts(&mut self, parts: Vec<Part>) {
+        for part in parts {
+            match part {
+                Part::Text(text) => self.say(&text),
+                // The same thought may come twice, as a field and in the text.
+                Part::Thought(thought) if self.thoughts.field.is_none() => {
+                    self.thoughts.any = true;
+                    self.emit(ModelEvent::Reasoning { delta: thought });
+                }
+                Part::Thought(_) => {}
+            }
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        match self.config.protocol {
+            Protocol::Native => self.search(text),
+            Protocol::Contract => {
+                let mut said = Vec::new();
+                self.contract.push(text, &mut said);
+                self.take_said(said);
+            }
+        }
+    }
+
+    pub(super) fn search(&mut self, text: &str) {
+        let mut found = Vec::new();
+        self.text_calls.push(text, &self.config.tools, &mut found);
+        self.take_found(found);
+    }
+
+    pub(super) fn take_found(&mut self, found: Vec<Found>) {
+        for found in found {
+            match found {
+                Found::Text(text) => self.say_text(text),
+                Found::Call((name, arguments)) => {
+                    self.leaked.push((name.clone(), arguments.clone()));
+                    let position = self.calls.reserve();
+                    self.with_calls(|calls, tools, out| {
+                        calls.send(position, &name, arguments, None, tools, out);
+                    });
+                }
+                Found::Cut { name, raw } => {
+                    let position = self.calls.reserve();
+                    let problem = "the call was cut off before it was complete";
+                    self.with_calls(|calls, _, out| {
+                        calls.report_cut(position, &name, raw, problem, out);
+                    });
+                }
+            }
+        }
+    }
+
+    fn say_text(&mut self, delta: String) {
+        self.said |= !delta.trim().is_empty();
+        self.emit(ModelEvent::Text { delta });
+    }
+
+    pub(super) fn take_said(&mut self, said: Vec<Said>) {
+        for said in said {
+            match said {
+                Said::Reasoning(delta) => {
+                    self.said = true;
+                    self.emit(ModelEvent::Reasoning { delta });
+                }
+                Said::Call { place, name, arguments } => {
+                    let position = self.calls.place(place);
+                    self.with_calls(|calls, tools, out| {
+                        calls.send(position, &name, arguments, None, tools, out);
+                    });
+                }
+                Said::Broken { place, name, raw, problem } => {
+                    let position = self.calls.place(place);
+                    self.with_calls(|calls, _, out| {
+                        calls.report(position, &name, raw, &problem, out);
+                    });
+                }
+            }
+        }
+    }
+
+    /// Works on the calls and hands on what comes of it, except what the text already said.
+    pub(super) fn with_calls(
+        &mut self,
+        work: impl FnOnce(&mut Calls, &super::Tools, &mut Vec<ModelEvent>),
+    ) {
+        let mut out = Vec::new();
+        work(&mut self.calls, &self.config.tools, &mut out);
+        self.signals.extend(out.into_iter().map(Ok));
+    }
+
+    fn entry(&mut self, entry: &Entry<'_>) {
+        match &entry.function.0 {
+            Some(function) => self.piece(entry, function),
+            None => self.calls.keep_extra(entry.index.key(), extra(entry)),
+        }
+    }
+
+    fn piece(&mut self, entry: &Entry<'_>, function: &Function<'_>) {
+        let arguments = function.arguments.map(|raw| argument_text(raw.get()));
+        let piece = Piece {
+            index: entry.index.key(),
+            id: entry.id.key(),
+            name: function.name.text(),
+            arguments,
+            extra: extra(entry),
+        };
+        let mut out = Vec::new();
+        self.calls.take(piece, &self.config.tools, &mut out);
+        if self.calls.any_begun() {
+            let mut found = Vec::new();
+            self.text_calls.switch_off(&mut found);
+            self.take_found(found);
+        }
+        for event in out {
+            if !self.was_leaked(&event) {
+                self.emit(event);
+            }
+        }
+    }
+
+    /// A server may stream the raw text of a call and then the call itself: it runs once.
+    fn was_leaked(&mut self, event: &ModelEvent) -> bool {
+        let ModelEvent::CallReady(call) = event else { return false };
+        let is_same =
+            |(name, arguments): &Named| *name == call.name && *arguments == call.arguments;
+        match self.leaked.iter().position(is_same) {
+            Some(at) => {
+                self.leaked.swap_remove(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The provider failed: what is finished stays, what is open does not run.
+    pub(crate) fn fail(&mut self, error: ModelError) {
+        self.conclude_failed(error);
+    }
+}
+
+/// A fragment of arguments: the text of a string, or a value as it stands.
+fn argument_text(raw: &str) -> std::borrow::Cow<'_, str> {
+    if !raw.starts_with('"') {
+        return raw.into();
+    }
+    match serde_json::from_str(raw) {
+        Ok(text) => std::borrow::Cow::Owned(text),
+        Err(_) => raw.into(),
+    }
+}
+
+fn extra(entry: &Entry<'_>) -> Map<String, Value> {
+    let fields = [
+        ("extra_content", entry.extra_content),
+        ("thought_signature", entry.thought_signature),
+        ("provider_specific_fields", entry.provider_specific_fields),
+    ];
+    let read = |(key, raw): (&str, Option<&serde_json::value::RawValue>)| {
+        Some((key.to_owned(), serde_json::from_str(raw?.get()).ok()?))
+    };
+    fields.into_iter().filter_map(read).collect()
+}
+
+fn read_error(payload: &str) -> ModelError {
+    match lenient::parse(payload) {
+        Ok(value) => in_band(&value),
+        Err(_) => in_words(ModelErrorKind::ProviderError, true, payload),
+    }
+}
+
+fn is_error(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Bool(true) | Value::Number(_) => true,
+    }
+}
+
+fn tokens(usage: &Value, key: &str) -> Option<u64> {
+    let value = usage.get(key)?;
+    let rounded = || format!("{:.0}", value.as_f64().filter(|count| *count >= 0.0)?).parse().ok();
+    value.as_u64().or_else(rounded)
+}
+
+fn detail_text(detail: &Value) -> Option<&str> {
+    detail.get("text").or_else(|| detail.get("summary"))?.as_str()
+}
+
+/// The texts inside a part, wherever they are nested.
+fn flatten(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(flatten).collect(),
+        Value::Object(map) => map.get("text").map(flatten).unwrap_or_default(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+    }
+}

@@ -1,0 +1,98 @@
+//! A response as a stream of events, with deadlines. Dropping the stream drops the response, which
+//! closes the connection.
+
+use std::collections::VecDeque;
+use std::future::pending;
+
+use reqwest::Response;
+use tokio::time::{Instant, timeout_at};
+
+use crate::endpoint::Deadlines;
+use crate::exchange::chain;
+use crate::reader::{EndOfBody, Reader, Signal, Silence};
+
+/// A reply that is being read.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    response: Option<Response>,
+    reader: Reader,
+    queue: VecDeque<Signal>,
+    deadlines: Deadlines,
+    started: Instant,
+    last_chunk: Instant,
+}
+
+impl Reply {
+    /// Reads a response to a request that was sent at `started`.
+    pub(crate) fn new(
+        response: Response,
+        reader: Reader,
+        deadlines: Deadlines,
+        started: Instant,
+    ) -> Self {
+        Self {
+            response: Some(response),
+            reader,
+            queue: VecDeque::new(),
+            deadlines,
+            started,
+            last_chunk: started,
+        }
+    }
+
+    /// Puts a signal back in front.
+    pub(crate) fn put_back(&mut self, signal: Signal) {
+        self.queue.push_front(signal);
+    }
+
+    /// The next signal; none after the last.
+    pub(crate) async fn next(&mut self) -> Option<Signal> {
+        loop {
+            if let Some(signal) = self.queue.pop_front() {
+                return Some(signal);
+            }
+            if self.reader.is_over() {
+                self.response = None;
+                return None;
+            }
+            self.read().await;
+        }
+    }
+
+    async fn read(&mut self) {
+        let (until, silence) = self.waits_until();
+        let next = async {
+            match &mut self.response {
+                Some(response) => response.chunk().await,
+                None => pending().await,
+            }
+        };
+        let signals = match timeout_at(until, next).await {
+            Ok(Ok(Some(bytes))) => {
+                let before = self.reader.chunks();
+                let signals = self.reader.push(&bytes);
+                if self.reader.chunks() > before {
+                    self.last_chunk = Instant::now();
+                }
+                signals
+            }
+            Ok(Ok(None)) => self.reader.end(&EndOfBody::Clean),
+            Ok(Err(error)) => self.reader.end(&EndOfBody::Cut(chain(&error.without_url()))),
+            Err(_) => self.reader.timeout(silence),
+        };
+        self.queue.extend(signals);
+    }
+
+    fn waits_until(&self) -> (Instant, Silence) {
+        let Deadlines { first_token, idle, total, grace } = self.deadlines;
+        let (next, silence) = if self.reader.saw_finish() {
+            (self.last_chunk + grace, Silence::Idle)
+        } else if self.reader.chunks() == 0 {
+            (self.started + first_token, Silence::FirstToken)
+        } else {
+            (self.last_chunk + idle, Silence::Idle)
+        };
+        let end = self.started + total;
+        if end < next { (end, Silence::Total) } else { (next, silence) }
+    }
+}

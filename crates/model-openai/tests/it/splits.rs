@@ -1,0 +1,116 @@
+//! Properties: where bytes are cut, what noise they are, how many they are.
+
+use std::time::Duration;
+
+use model_openai::reader::EndOfBody;
+use proptest::prelude::*;
+use proto::agent::Protocol;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::reader::{reader, shown};
+
+/// Bodies of many habits, made of parts that a seed chooses.
+fn bodies() -> impl Strategy<Value = String> {
+    let text = prop_oneof![
+        Just("plain words, ".to_owned()),
+        Just("<think>a thought</think> é😀 ".to_owned()),
+        Just("`<tool_call>` ".to_owned()),
+        Just("<tool_call>{\"name\":\"dig\",\"arguments\":{\"depth\":1}}</tool_call>".to_owned()),
+        Just("{\"reasoning\":\"x\\u00e9\",\"tool_calls\":[{\"name\":\"dig\",\"arguments\":{\"a\":\"}\"}}]}".to_owned()),
+        ".{0,12}",
+    ];
+    let said = text.prop_map(|text| json!({"content": text}));
+    let call = (
+        0..3_u8,
+        any::<bool>(),
+        prop_oneof![Just("{\"a\":\"x}\"}"), Just("{\"a\":"), Just("1}"), Just("{}")],
+    );
+    let called = call.prop_map(|(index, has_name, arguments)| {
+        let mut function = json!({"arguments": arguments});
+        if has_name {
+            function["name"] = json!("dig");
+        }
+        json!({"tool_calls": [{"index": index, "function": function}]})
+    });
+    let delta = prop_oneof![said, called];
+    let ends = prop_oneof![Just("\n"), Just("\r\n"), Just("\r")];
+    let lasts = prop_oneof![
+        Just("[DONE]"),
+        Just(""),
+        Just("{\"choices\":[{\"finish_reason\":\"length\"}]}")
+    ];
+    (prop::collection::vec(delta, 0..8), ends, lasts).prop_map(|(deltas, end, last)| {
+        let chunk = |delta: &Value| json!({"choices": [{"delta": delta}]}).to_string();
+        let payloads = deltas.iter().map(chunk).chain([last.to_owned()]);
+        payloads.map(|payload| format!("data: {payload}{end}{end}")).collect()
+    })
+}
+
+fn outcome(protocol: Protocol, segments: &[&[u8]]) -> String {
+    let mut reader = reader(protocol);
+    let mut signals: Vec<_> = segments.iter().flat_map(|bytes| reader.push(bytes)).collect();
+    signals.extend(reader.end(&EndOfBody::Clean));
+    shown(signals)
+}
+
+fn cut<'b>(body: &'b [u8], lengths: &[usize]) -> Vec<&'b [u8]> {
+    let mut rest = body;
+    let mut segments = Vec::new();
+    for length in lengths {
+        let (head, tail) = rest.split_at((*length).min(rest.len()));
+        segments.push(head);
+        rest = tail;
+    }
+    segments.push(rest);
+    segments
+}
+
+proptest! {
+    #[test]
+    fn where_bytes_are_cut_changes_nothing(body in bodies(), lengths in prop::collection::vec(0..40_usize, 0..60)) {
+        for protocol in [Protocol::Native, Protocol::Contract] {
+            let whole = outcome(protocol, &[body.as_bytes()]);
+            prop_assert_eq!(&outcome(protocol, &cut(body.as_bytes(), &lengths)), &whole);
+        }
+    }
+
+    #[test]
+    fn whatever_comes_there_is_one_end_and_nothing_behind_it(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        for start in ["", "data: ", "{", "data: {\"choices\":[{\"delta\":{\"content\":\""] {
+            let body = [start.as_bytes(), &bytes].concat();
+            let shown = outcome(Protocol::Native, &[&body]);
+            let ends = shown.lines().filter(|line| line.starts_with("end ") || line.contains(" retryable=")).count();
+            prop_assert_eq!(ends, 1, "{}", shown);
+        }
+    }
+}
+
+/// A body whose one call has arguments of so many pieces.
+fn long(pieces: usize, piece: &str) -> String {
+    let head = json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "dig", "arguments": "{\"a\":\""}}]}}]});
+    let chunk = |arguments: &str| {
+        let call = json!({"index": 0, "function": {"arguments": arguments}});
+        format!("data: {}\n\n", json!({"choices": [{"delta": {"tool_calls": [call]}}]}))
+    };
+    format!("data: {head}\n\n{}{}data: [DONE]\n\n", chunk(piece).repeat(pieces), chunk("\"}"))
+}
+
+fn spent(body: &str) -> Duration {
+    let began = Instant::now();
+    let mut reader = reader(Protocol::Native);
+    let calls: usize = body.as_bytes().chunks(4096).map(|bytes| reader.push(bytes).len()).sum();
+    assert_eq!(calls, 3, "a beginning, a call, an end");
+    began.elapsed()
+}
+
+#[test]
+fn ten_megabytes_of_arguments_take_linear_time() {
+    let piece = "0123456789".repeat(100);
+    let small = spent(&long(1_000, &piece));
+    let large = spent(&long(10_000, &piece));
+    assert!(
+        large < small * 40 + Duration::from_millis(200),
+        "{small:?} for a tenth, {large:?} for all"
+    );
+}
