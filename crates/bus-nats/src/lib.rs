@@ -1,0 +1,29 @@
+//! The ports of the bus over NATS JetStream (server 2.12 or newer).
+//!
+//! A thread's records lie on one stream per partition, which is journal and queue at once. Requests
+//! to the server's API are written out here, because their answers carry what the client library
+//! does not pass on: the sequence in a refusal, the number of records that are left.
+//!
+//! Reading order:
+//!
+//! - [`settings`], [`connect`]: how to get there
+//! - [`layout`]: streams, consumers and buckets, created and migrated idempotently
+//! - [`api`]: requests and answers of the server
+//! - [`journal`], [`reads`], [`schedules`]: records
+//! - [`queues`](mod@queues): deliveries
+//! - [`live`], [`artifacts`], [`registry`]
+
+mod api;
+mod artifacts;
+mod connect;
+mod journal;
+mod layout;
+mod live;
+mod queues;
+mod reads;
+mod registry;
+mod schedules;
+pub mod settings;
+
+pub use connect::NatsBus;
+pub use settings::{Login, Settings};

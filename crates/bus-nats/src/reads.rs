@@ -1,0 +1,216 @@
+//! Reads: from any replica in one batch, and from the leader where a stale answer would be wrong.
+
+use std::time::Duration;
+
+use async_nats::{Message, StatusCode};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use ports::BusError;
+use ports::journal::Stored;
+use proto::ids::{Partition, Sequence, ThreadRef};
+use proto::subject::{Leaf, Subject, thread_prefix};
+use proto::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::api::{NO_MESSAGE, ask, header};
+use crate::connect::NatsBus;
+use crate::layout::stream_name;
+
+/// Tries at replicas before the leader is read record by record.
+const TRIES: u32 = 6;
+/// Pause before the second try; doubles.
+const PAUSE: Duration = Duration::from_millis(2);
+/// Records asked for in one batch.
+const BATCH: u64 = 1000;
+
+/// A message as the leader gives it.
+pub(crate) struct Found {
+    pub(crate) stored: Stored,
+    headers: String,
+}
+
+impl Found {
+    /// A header's text.
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        let lines = self.headers.lines().filter_map(|line| line.split_once(':'));
+        lines
+            .filter(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim().to_owned())
+            .next()
+    }
+}
+
+/// The thread's records from `from` on, containing `floor`.
+pub(crate) async fn read(
+    bus: &NatsBus,
+    thread: &ThreadRef,
+    from: Sequence,
+    floor: Sequence,
+) -> Result<Vec<Stored>, BusError> {
+    let mut pause = PAUSE;
+    for _ in 0..TRIES {
+        let records = batches(bus, thread, from).await?;
+        if reaches(&records, floor) || !is_at_leader(bus, thread.partition, floor).await? {
+            return Ok(records);
+        }
+        tokio::time::sleep(pause).await;
+        pause = pause.saturating_mul(2);
+    }
+    one_by_one(bus, thread, from).await
+}
+
+/// Whether the records come up to the floor. What lies above it proves that the replica is not
+/// behind it, also when the floor itself is a schedule or was purged.
+fn reaches(records: &[Stored], floor: Sequence) -> bool {
+    floor == Sequence::NONE || records.last().is_some_and(|last| last.sequence >= floor)
+}
+
+/// Whether the leader still has the record; one that was purged or lost counts as read.
+async fn is_at_leader(
+    bus: &NatsBus,
+    partition: Partition,
+    floor: Sequence,
+) -> Result<bool, BusError> {
+    let found = from_leader(bus, partition, &json!({ "seq": floor.0 })).await?;
+    Ok(found.is_some_and(|found| found.stored.subject.leaf != Leaf::Schedule))
+}
+
+/// Everything from `from` on. The server looks for further records to the end of the stream when a
+/// batch is larger than what exists, so the first answer tells how many there are.
+async fn batches(
+    bus: &NatsBus,
+    thread: &ThreadRef,
+    from: Sequence,
+) -> Result<Vec<Stored>, BusError> {
+    let mut records = Vec::new();
+    let mut next = Sequence(from.0.max(1));
+    let mut size = 1;
+    loop {
+        let (batch, left) = batch(bus, thread, next, size).await?;
+        let Some(last) = batch.last() else { break };
+        next = last.sequence.next();
+        records.extend(batch);
+        if left == 0 {
+            break;
+        }
+        size = left.min(BATCH);
+    }
+    records.retain(|stored| stored.subject.leaf != Leaf::Schedule);
+    Ok(records)
+}
+
+/// One batch of direct gets; answers with the records and how many are left.
+async fn batch(
+    bus: &NatsBus,
+    thread: &ThreadRef,
+    from: Sequence,
+    size: u64,
+) -> Result<(Vec<Stored>, u64), BusError> {
+    let inbox = bus.client.new_inbox();
+    let mut answers = bus.client.subscribe(inbox.clone()).await.map_err(unavailable)?;
+    let filter = format!("{}.>", thread_prefix(thread));
+    let query = json!({ "seq": from.0, "next_by_subj": filter, "batch": size });
+    let subject = format!("$JS.API.DIRECT.GET.{}", stream_name(thread.partition));
+    let payload = Bytes::from(query.to_string());
+    bus.client.publish_with_reply(subject, inbox, payload).await.map_err(unavailable)?;
+    let mut records = Vec::new();
+    let mut left = 0;
+    loop {
+        let answer = tokio::time::timeout(bus.settings.request, answers.next()).await;
+        let Ok(Some(message)) = answer else {
+            return Err(BusError::Unavailable("a read got no answer in time".to_owned()));
+        };
+        match message.status {
+            None | Some(StatusCode::OK) => {}
+            Some(StatusCode::NO_RESPONDERS) => {
+                return Err(BusError::Unavailable("the stream does not answer".to_owned()));
+            }
+            Some(StatusCode::NOT_FOUND) => return Ok((records, 0)),
+            // End of batch.
+            Some(_) => return Ok((records, left)),
+        }
+        left = header(&message, "Nats-Num-Pending").and_then(|n| n.parse().ok()).unwrap_or(0);
+        if let Some(stored) = stored_of(&message) {
+            records.push(stored);
+        }
+        if u64::try_from(records.len()).unwrap_or(u64::MAX) >= size {
+            return Ok((records, left));
+        }
+    }
+}
+
+fn stored_of(message: &Message) -> Option<Stored> {
+    Some(Stored {
+        sequence: Sequence(header(message, "Nats-Sequence")?.parse().ok()?),
+        subject: header(message, "Nats-Subject")?.parse().ok()?,
+        at: timestamp(header(message, "Nats-Time-Stamp")?)?,
+        payload: message.payload.clone(),
+    })
+}
+
+fn unavailable(error: impl std::fmt::Display) -> BusError {
+    BusError::Unavailable(error.to_string())
+}
+
+/// The slow way for a replica that stays behind: each record from the leader.
+async fn one_by_one(
+    bus: &NatsBus,
+    thread: &ThreadRef,
+    from: Sequence,
+) -> Result<Vec<Stored>, BusError> {
+    let filter = format!("{}.>", thread_prefix(thread));
+    let mut records = Vec::new();
+    let mut next = Sequence(from.0.max(1));
+    loop {
+        let query = json!({ "seq": next.0, "next_by_subj": filter });
+        let Some(found) = from_leader(bus, thread.partition, &query).await? else { break };
+        next = found.stored.sequence.next();
+        records.push(found.stored);
+    }
+    records.retain(|stored| stored.subject.leaf != Leaf::Schedule);
+    Ok(records)
+}
+
+/// Asks the stream's leader for one message.
+pub(crate) async fn from_leader(
+    bus: &NatsBus,
+    partition: Partition,
+    query: &Value,
+) -> Result<Option<Found>, BusError> {
+    let subject = format!("$JS.API.STREAM.MSG.GET.{}", stream_name(partition));
+    match ask(&bus.client, subject, query, bus.settings.request).await? {
+        Ok(answer) => Ok(answer.get("message").and_then(found_of)),
+        Err(error) if error.err_code == NO_MESSAGE => Ok(None),
+        Err(error) => Err(error.into_bus()),
+    }
+}
+
+fn found_of(message: &Value) -> Option<Found> {
+    let text = |name: &str| message.get(name).and_then(Value::as_str);
+    let subject: Subject = text("subject")?.parse().ok()?;
+    let headers = text("hdrs").and_then(base64).unwrap_or_default();
+    let stored = Stored {
+        sequence: Sequence(message.get("seq")?.as_u64()?),
+        subject,
+        at: timestamp(text("time")?)?,
+        payload: Bytes::from(text("data").and_then(base64).unwrap_or_default()),
+    };
+    Some(Found { stored, headers: String::from_utf8_lossy(&headers).into_owned() })
+}
+
+fn base64(text: &str) -> Option<Vec<u8>> {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.decode(text).ok()
+}
+
+/// An instant as the server writes it.
+pub(crate) fn timestamp(text: &str) -> Option<Timestamp> {
+    let instant: jiff::Timestamp = text.parse().ok()?;
+    Some(Timestamp(instant.as_millisecond()))
+}
+
+/// An instant as the server reads it.
+pub(crate) fn rfc3339(at: Timestamp) -> String {
+    let instant = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    instant.to_string()
+}

@@ -1,0 +1,5 @@
+//! The bus over real NATS servers, each on a free port with a folder of its own.
+#![cfg(test)]
+
+mod conformance;
+mod server;
