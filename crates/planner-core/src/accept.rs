@@ -4,7 +4,7 @@ use argument_check::describe;
 use proto::agent::{Agent, Protocol};
 use proto::call::{Disposition, RequestedCall};
 use proto::error_code::ErrorCode;
-use proto::ids::ToolCallId;
+use proto::ids::{ToolCallId, ToolName};
 use proto::model::{BrokenCall, ReadyCall};
 use proto::observation::Observation;
 use serde_json::{Map, Value};
@@ -51,6 +51,10 @@ impl Judge<'_> {
     }
 
     /// Answers a call that could not be read.
+    #[expect(
+        clippy::unused_self,
+        reason = "a judge judges; callers need not know what it looks at"
+    )]
     pub fn broken(&self, id: ToolCallId, call: BrokenCall) -> RequestedCall {
         let text = format!(
             "The call was not made: its arguments are not one complete JSON object ({}). Received: \
@@ -104,7 +108,7 @@ impl Judge<'_> {
     }
 
     fn unknown(&self, name: &str) -> String {
-        let known: Vec<&str> = self.agent.tools.iter().map(|tool| tool.as_str()).collect();
+        let known: Vec<&str> = self.agent.tools.iter().map(ToolName::as_str).collect();
         format!(
             "There is no tool `{}`; nothing was called. The tools are: {}.",
             crate::summary::cut(name, 80),

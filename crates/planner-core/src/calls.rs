@@ -35,15 +35,19 @@ pub fn arm_or_rest(view: &View<'_>) -> Decision {
     let Some(at) = earliest_deadline(view.thread) else {
         return Decision::new(Branch::Wait, Step::Rest);
     };
-    let enough = match view.armed {
-        Armed::Unknown => false,
-        Armed::At(armed) => armed <= at,
-        Armed::ByOthers => true,
-    };
-    if enough {
+    if is_armed(view, at) {
         Decision::new(Branch::Wait, Step::Rest)
     } else {
         Decision::new(Branch::Arm, Step::Arm(at))
+    }
+}
+
+/// Whether a tick is known to come by then.
+pub(crate) fn is_armed(view: &View<'_>, at: Timestamp) -> bool {
+    match view.armed {
+        Armed::Unknown => false,
+        Armed::At(armed) => armed <= at,
+        Armed::ByOthers => true,
     }
 }
 

@@ -70,7 +70,9 @@ pub fn fit(mut pieces: Vec<Piece>, limit: usize) -> Fitted {
     }
     for most in MASKED {
         if room_taken(&pieces, &lines) > limit {
-            pieces.iter_mut().for_each(|piece| mask(&mut piece.entry, most));
+            for piece in &mut pieces {
+                mask(&mut piece.entry, most);
+            }
         }
     }
     let room = limit.saturating_sub(lines.tokens());
@@ -211,7 +213,9 @@ fn shrink(pieces: &mut [Piece], limit: usize) {
     let mut most = limit.saturating_mul(CHARS_PER_TOKEN);
     while total(pieces) > limit && most > SHORTEST {
         most /= 2;
-        pieces.iter_mut().for_each(|piece| cut_words(&mut piece.entry, most));
+        for piece in &mut *pieces {
+            cut_words(&mut piece.entry, most);
+        }
     }
 }
 

@@ -44,7 +44,8 @@ impl Thread {
         if leaf.is_plan() {
             self.plan_last = sequence;
         }
-        self.head = Head { sequence, nonce: None, at };
+        let told_at = if *leaf == Leaf::Tick { self.head.told_at } else { at };
+        self.head = Head { sequence, nonce: None, at, told_at };
     }
 
     fn fold_input(&mut self, sequence: Sequence, at: Timestamp, input: &Input) {

@@ -30,8 +30,8 @@ pub fn decide(view: &View<'_>) -> Decision {
 /// thread's.
 pub fn next_agent(thread: &Thread) -> Option<AgentName> {
     let reads_all = thread.run.is_none();
-    let read = thread.unread.iter().rev().filter(|u| reads_all || u.mode != Mode::Enqueue);
-    let named = read.filter_map(|input| input.message.agent.clone()).next();
+    let mut read = thread.unread.iter().rev().filter(|u| reads_all || u.mode != Mode::Enqueue);
+    let named = read.find_map(|input| input.message.agent.clone());
     named.or_else(|| thread.agent.clone())
 }
 
@@ -192,7 +192,7 @@ fn start(
 
 /// Another planner may have the agent's file; after a while the run is given up.
 pub(crate) fn await_agent(view: &View<'_>, name: &AgentName) -> Decision {
-    if view.now.since(view.thread.head.at) < view.spans.agent_wait {
+    if view.now.since(view.thread.head.told_at) < view.spans.agent_wait {
         return Decision::new(Branch::AwaitAgent, Step::HandBack(view.spans.hand_back));
     }
     no_agent(view, &format!("no planner knows the agent `{name}`"))

@@ -4,6 +4,7 @@ use proto::call::RequestedCall;
 use proto::error_code::ErrorCode;
 use proto::fact::{EndReason, Fact, Outcome, SealReason, TurnSealed, TurnStarted, Usage};
 
+use crate::calls::{earliest_deadline, is_armed};
 use crate::ends;
 use crate::next_turn;
 use crate::thread::OpenTurn;
@@ -25,7 +26,7 @@ pub fn decide(view: &View<'_>) -> Option<Decision> {
         });
     }
     if !may_take_over(view, open) {
-        return Some(Decision::new(Branch::NotMine, Step::Rest));
+        return Some(leave(view, open));
     }
     Some(match view.owner {
         Owner::Unasked => {
@@ -40,6 +41,17 @@ pub fn decide(view: &View<'_>) -> Option<Decision> {
 fn may_take_over(view: &View<'_>, open: &OpenTurn) -> bool {
     view.wake.sequence == open.started.held_by
         || (view.wake.tick && view.now >= open.started.deadline)
+}
+
+/// Somebody else's turn. The bus may have handed this delivery out twice, and the other holder may
+/// begin a turn on it that nobody would watch once it is acknowledged here: so a tick is armed for
+/// the end of this turn, or for a call of it that is due before.
+fn leave(view: &View<'_>, open: &OpenTurn) -> Decision {
+    let due = earliest_deadline(view.thread).into_iter().chain([open.started.deadline]).min();
+    match due.filter(|due| !is_armed(view, *due)) {
+        Some(due) => Decision::new(Branch::NotMine, Step::Arm(due)),
+        None => Decision::new(Branch::NotMine, Step::Rest),
+    }
 }
 
 /// The owner's own delivery must not be acknowledged by anybody else.

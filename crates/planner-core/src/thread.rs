@@ -51,6 +51,9 @@ pub struct Head {
     pub nonce: Option<Nonce>,
     /// When the bus stored it.
     pub at: Timestamp,
+    /// When the bus stored the newest record that is no tick: a tick tells nothing new, so waiting
+    /// is not counted from it.
+    pub told_at: Timestamp,
 }
 
 /// How an unread input wants to be read.
