@@ -5,6 +5,8 @@
 //! so that a reader can still tell that two lines speak of the same thing. A placeholder says
 //! nothing about its secret, not even a hash that could be guessed at.
 
+use std::sync::{Arc, LazyLock};
+
 use regex::{Captures, Regex};
 
 /// What a deployment chooses.
@@ -96,6 +98,15 @@ impl Redactor {
         Ok(Self { rules: compiled })
     }
 
+    /// The one with the default rules; made once in a process.
+    pub fn standard() -> Arc<Self> {
+        static STANDARD: LazyLock<Arc<Redactor>> = LazyLock::new(|| {
+            let made = Redactor::new(&Rules::default());
+            Arc::new(made.unwrap_or_else(|_| unreachable!("the built-in patterns are tested")))
+        });
+        Arc::clone(&STANDARD)
+    }
+
     /// The text with placeholders for its secrets.
     pub fn redact(&self, text: &str) -> String {
         let mut found = Found::default();
@@ -180,18 +191,13 @@ fn is_distinctive(secret: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
     use super::*;
 
-    static REDACTOR: LazyLock<Redactor> =
-        LazyLock::new(|| Redactor::new(&Rules::default()).unwrap());
-
-    fn redactor() -> &'static Redactor {
-        &REDACTOR
+    fn redactor() -> Arc<Redactor> {
+        Redactor::standard()
     }
 
     fn check(text: &str, expected: &Expect) {

@@ -151,20 +151,14 @@ fn speaks_of_error(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::redact::Rules;
-
-    static REDACTOR: LazyLock<Redactor> =
-        LazyLock::new(|| Redactor::new(&Rules::default()).unwrap());
 
     fn shaped(bytes: &[u8], tokens: u32) -> Shaped {
         let total = u64::try_from(bytes.len()).unwrap();
-        shape(Raw { bytes, total }, &REDACTOR, tokens)
+        shape(Raw { bytes, total }, &Redactor::standard(), tokens)
     }
 
     fn check(bytes: &[u8], tokens: u32, expected: &Expect) {
@@ -229,7 +223,7 @@ mod tests {
         expect![[r"
             [The tool wrote 1073741824 bytes; 4 of them were kept.]
             aaaa"]]
-        .assert_eq(&shape(raw, &REDACTOR, 300).content);
+        .assert_eq(&shape(raw, &Redactor::standard(), 300).content);
     }
 
     #[test]

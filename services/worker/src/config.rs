@@ -12,7 +12,7 @@ use ports::queues::Queues;
 use ports::registry::Registry;
 use ports::working_memory::WorkingMemory;
 use proto::ids::{InstanceId, Partition};
-use tool_core::redact::Rules;
+use tool_core::redact::Redactor;
 
 /// The world of a worker.
 #[derive(Clone)]
@@ -26,6 +26,25 @@ pub struct WorkerPorts {
     pub registry: Arc<dyn Registry>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
+}
+
+impl WorkerPorts {
+    /// All ports of one bus that has them all.
+    pub fn of<B>(bus: &Arc<B>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self
+    where
+        B: Journal + Queues + Live + WorkingMemory + Artifacts + Registry + 'static,
+    {
+        Self {
+            journal: Arc::<B>::clone(bus),
+            queues: Arc::<B>::clone(bus),
+            live: Arc::<B>::clone(bus),
+            working: Arc::<B>::clone(bus),
+            artifacts: Arc::<B>::clone(bus),
+            registry: Arc::<B>::clone(bus),
+            clock,
+            ids,
+        }
+    }
 }
 
 /// Settings of a worker.
@@ -52,8 +71,8 @@ pub struct WorkerConfig {
     pub offer_every: Duration,
     /// For unanswered appends.
     pub patience: Patience,
-    /// What is redacted from results.
-    pub redaction: Rules,
+    /// What keeps secrets out of results.
+    pub redactor: Arc<Redactor>,
 }
 
 impl WorkerConfig {
@@ -70,7 +89,7 @@ impl WorkerConfig {
             keep_results: Duration::from_hours(24),
             offer_every: Duration::from_secs(10),
             patience: Patience::default(),
-            redaction: Rules::default(),
+            redactor: Redactor::standard(),
         }
     }
 }

@@ -38,8 +38,8 @@ impl Case<'_> {
     pub(crate) async fn report(&self, answer: Answer, over: Over) -> Result<Settled, BusError> {
         let raw = shape::Raw { bytes: &over.output.bytes, total: over.output.total };
         let tokens = self.tool.contract.result_tokens;
-        let shaped = shape::shape(raw, &self.shared.redactor, tokens);
-        let words = self.shared.redactor.redact(&answer.content);
+        let shaped = shape::shape(raw, &self.shared.config.redactor, tokens);
+        let words = self.shared.config.redactor.redact(&answer.content);
         let mut content = shape::compose(&words, &shaped.content);
         let artifact = match shaped.full {
             Some(full) => self.keep_full(full, &mut content).await,

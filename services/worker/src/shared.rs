@@ -1,11 +1,11 @@
 //! What all tasks of a worker share.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proto::ids::Nonce;
 use service_runtime::shutdown::Shutdown;
 use tokio::sync::watch;
-use tool_core::redact::{BadPattern, Redactor};
 
 use crate::config::{WorkerConfig, WorkerPorts};
 use crate::held::Held;
@@ -18,29 +18,22 @@ pub(crate) struct Shared {
     pub(crate) time: ServerTime,
     pub(crate) held: Held,
     pub(crate) running: Running,
-    pub(crate) redactor: Redactor,
     pub(crate) unused: UnusedStarts,
     pub(crate) shutdown: Shutdown,
 }
 
 impl Shared {
-    pub(crate) fn new(
-        ports: WorkerPorts,
-        config: WorkerConfig,
-        shutdown: Shutdown,
-    ) -> Result<Self, BadPattern> {
-        let redactor = Redactor::new(&config.redaction)?;
-        let time = ServerTime::new(std::sync::Arc::clone(&ports.clock));
-        Ok(Self {
+    pub(crate) fn new(ports: WorkerPorts, config: WorkerConfig, shutdown: Shutdown) -> Self {
+        let time = ServerTime::new(Arc::clone(&ports.clock));
+        Self {
             ports,
             config,
             time,
             held: Held::new(),
             running: Running::new(),
-            redactor,
             unused: UnusedStarts::new(),
             shutdown,
-        })
+        }
     }
 }
 

@@ -7,7 +7,6 @@ use service_runtime::shutdown::Shutdown;
 use service_runtime::tasks::TaskSet;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::sleep;
-use tool_core::redact::BadPattern;
 
 use crate::config::{WorkerConfig, WorkerPorts};
 use crate::handling::handle;
@@ -27,20 +26,16 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker that serves `tools`. Fails on a redaction pattern that is no regular expression.
-    pub fn new(ports: WorkerPorts, tools: Tools, config: WorkerConfig) -> Result<Self, BadPattern> {
-        tool_core::redact::Redactor::new(&config.redaction)?;
-        Ok(Self { ports, tools, config })
+    /// A worker that serves `tools`.
+    pub fn new(ports: WorkerPorts, tools: Tools, config: WorkerConfig) -> Self {
+        Self { ports, tools, config }
     }
 
     /// Works until `shutdown` drains: takes nothing new, ends what runs within the grace, gives the
     /// rest back. Dropping the future is like a crash of the process.
     pub async fn run(self, shutdown: Shutdown) {
         let Self { ports, tools, config } = self;
-        let shared = match Shared::new(ports, config, shutdown) {
-            Ok(shared) => Arc::new(shared),
-            Err(error) => return tracing::error!(%error, "worker not started"),
-        };
+        let shared = Arc::new(Shared::new(ports, config, shutdown));
         let mut upkeep = TaskSet::new();
         upkeep.start("keep deliveries", keeper::keep_deliveries(Arc::clone(&shared)));
         upkeep.start("keep leases", keeper::keep_calls(Arc::clone(&shared)));
