@@ -26,7 +26,7 @@ impl Default for Deadlines {
         Self {
             first_token: Duration::from_secs(30),
             idle: Duration::from_secs(30),
-            total: Duration::from_secs(300),
+            total: Duration::from_mins(5),
             grace: Duration::from_secs(1),
         }
     }
@@ -48,7 +48,7 @@ impl Default for Patience {
         Self {
             attempts: 3,
             backoff: Duration::from_millis(500),
-            longest_wait: Duration::from_secs(60),
+            longest_wait: Duration::from_mins(1),
         }
     }
 }

@@ -158,7 +158,7 @@ async fn error_body(mut response: Response) -> String {
         }
     };
     // What came in time is shown.
-    let _ = tokio::time::timeout(ERROR_TIME, read).await;
+    tokio::time::timeout(ERROR_TIME, read).await.unwrap_or_default();
     String::from_utf8_lossy(&body).into_owned()
 }
 

@@ -57,6 +57,7 @@ impl fmt::Display for Profile {
 }
 
 /// The rules of a family.
+#[expect(clippy::struct_excessive_bools, reason = "a table of yes and no")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Words of the runtime inside and behind the conversation are system messages; else they are

@@ -23,7 +23,8 @@ use futures_util::{StreamExt as _, stream};
 /// Cases that run at once.
 const AT_ONCE: usize = 24;
 
-#[tokio::main]
+// One thread: a case must not wait for the scheduler of a busy machine between two segments.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<ExitCode> {
     rustls::crypto::ring::default_provider().install_default().ok();
     let mut args = std::env::args_os().skip(1);

@@ -46,7 +46,7 @@ struct Seen<'a> {
 /// Checks a request; answers what is wrong.
 pub(crate) fn check(rules: &Map<String, Value>, body: &Value) -> Vec<String> {
     let messages =
-        body.get("messages").and_then(Value::as_array).map_or(&[] as &[Value], Vec::as_slice);
+        body.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let contract = contract_parts(messages);
     let mut seen = Seen { messages, calls: Vec::new(), answers: Vec::new() };
     for message in messages.iter().chain(&contract) {

@@ -21,7 +21,7 @@ use crate::server::{End, Response, Server};
 use crate::{check, next_request};
 
 /// How long a call may take that has to be out already.
-const HELD: Duration = Duration::from_secs(5);
+const HELD: Duration = Duration::from_secs(10);
 
 /// What came of one request.
 #[derive(Debug, Default)]
@@ -210,9 +210,9 @@ fn model(case: &Case, base_url: &str) -> anyhow::Result<OpenAiModel> {
     if let Some(profile) = &case.profile {
         endpoint.profile = profile.parse::<Profile>()?;
     }
-    endpoint.deadlines.first_token = Duration::from_secs(5);
-    endpoint.deadlines.idle = Duration::from_secs(1);
-    endpoint.deadlines.total = Duration::from_secs(20);
+    endpoint.deadlines.first_token = Duration::from_secs(10);
+    endpoint.deadlines.idle = Duration::from_secs(2);
+    endpoint.deadlines.total = Duration::from_secs(40);
     endpoint.deadlines.grace = Duration::from_millis(150);
     endpoint.patience.backoff = Duration::from_millis(20);
     Ok(OpenAiModel::new(vec![endpoint], Arc::new(Now), Arc::new(Names))?)

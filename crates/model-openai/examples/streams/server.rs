@@ -60,7 +60,6 @@ pub(crate) struct Server {
 
 impl Server {
     /// Serves the responses in order, and the last one ever after.
-    #[expect(clippy::disallowed_methods, reason = "the set ends its tasks with the server")]
     pub(crate) async fn start(script: Vec<Response>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let base_url = format!("http://{}/v1", listener.local_addr()?);
@@ -76,7 +75,6 @@ impl Server {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the set ends its tasks with the server")]
 async fn accept(listener: TcpListener, script: Arc<Vec<Response>>, seen: UnboundedSender<Request>) {
     let mut tasks = JoinSet::new();
     let served = Arc::new(std::sync::atomic::AtomicUsize::new(0));
@@ -135,7 +133,7 @@ async fn read_request(socket: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
 async fn send(socket: &mut TcpStream, response: &Response) -> io::Result<()> {
     let mut head = format!("HTTP/1.1 {} Status\r\ntransfer-encoding: chunked\r\n", response.status);
     for (name, value) in &response.headers {
-        head.push_str(&format!("{name}: {}\r\n", fill(value)));
+        head = format!("{head}{name}: {}\r\n", fill(value));
     }
     head.push_str("\r\n");
     socket.write_all(head.as_bytes()).await?;

@@ -53,18 +53,25 @@ fn read(case: &Case, segments: &[&[u8]]) -> Vec<Signal> {
     signals.extend(reader.end(&EndOfBody::Clean));
     let mut joined: Vec<Signal> = Vec::new();
     for signal in signals {
-        match (joined.last_mut(), signal) {
-            (Some(Ok(ModelEvent::Text { delta: said })), Ok(ModelEvent::Text { delta })) => {
-                said.push_str(&delta);
-            }
-            (
-                Some(Ok(ModelEvent::Reasoning { delta: said })),
-                Ok(ModelEvent::Reasoning { delta }),
-            ) => {
-                said.push_str(&delta);
-            }
-            (_, signal) => joined.push(signal),
+        let is_more = match (joined.last_mut(), &signal) {
+            (Some(Ok(last)), Ok(next)) => extend(last, next),
+            (Some(_) | None, _) => false,
+        };
+        if !is_more {
+            joined.push(signal);
         }
     }
     joined
+}
+
+/// Appends a piece of text to the last one of its kind.
+fn extend(last: &mut ModelEvent, next: &ModelEvent) -> bool {
+    match (last, next) {
+        (ModelEvent::Text { delta: said }, ModelEvent::Text { delta })
+        | (ModelEvent::Reasoning { delta: said }, ModelEvent::Reasoning { delta }) => {
+            said.push_str(delta);
+            true
+        }
+        _ => false,
+    }
 }

@@ -383,8 +383,8 @@ mod tests {
     #[test]
     fn deltas_resends_and_seeds_come_to_the_same_object() {
         let whole = json!({"file": "a b", "n": 1});
-        for fragments in [
-            &[r#"{"file":"#, r#""a b","n":1}"#] as &[&str],
+        let cases: [&[&str]; 10] = [
+            &[r#"{"file":"#, r#""a b","n":1}"#],
             &[r#"{"fi"#, r#"{"file":"a"#, r#"{"file":"a b","n":1}"#],
             &[r#"{"file":"a"#, r#"{"file":"a b","n":1}"#],
             &["{}", r#"{"file":"a b","n":1}"#],
@@ -394,7 +394,8 @@ mod tests {
             &[r#""{\"file\":\"a b\","#, r#"\"n\":1}""#],
             &["  \n", r#"{"file":"a b","n":1}"#, "}", "</end>", "{}"],
             &[r#"{"file":"a b","n":1}"#, r#"{"file":"a b","n":1}"#],
-        ] {
+        ];
+        for fragments in cases {
             assert_eq!(settled(fragments), object(whole.clone()), "{fragments:?}");
         }
     }
@@ -407,9 +408,9 @@ mod tests {
 
     #[test]
     fn empty_forms_mean_no_arguments_and_only_at_the_end() {
-        for fragments in
-            [&[] as &[&str], &[""], &["  "], &["null"], &["{}"], &["{ }", "{}"], &["\"{}\""]]
-        {
+        let cases: [&[&str]; 7] =
+            [&[], &[""], &["  "], &["null"], &["{}"], &["{ }", "{}"], &["\"{}\""]];
+        for fragments in cases {
             let mut arguments = Arguments::new();
             for fragment in fragments {
                 arguments.push(fragment);
@@ -430,13 +431,14 @@ mod tests {
     #[test]
     fn what_is_cut_or_no_object_is_named_and_never_repaired() {
         let incomplete = "the arguments are incomplete";
-        for (fragments, problem) in [
-            (&[r#"{"a":"x"#] as &[&str], incomplete),
+        let cases: [(&[&str], &str); 5] = [
+            (&[r#"{"a":"x"#], incomplete),
             (&[r#"{"a":"x""#], incomplete),
             (&["[1]"], NOT_AN_OBJECT),
             (&["7"], NOT_AN_OBJECT),
             (&[r#"{"a": @x, "b": "#, r#"{"c":1}"#], "not valid JSON at character 6"),
-        ] {
+        ];
+        for (fragments, problem) in cases {
             assert_eq!(settled(fragments), Settled::Broken(problem.to_owned()), "{fragments:?}");
         }
     }

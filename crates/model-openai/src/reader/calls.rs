@@ -7,6 +7,7 @@ use proto::model::{BrokenCall, ModelEvent, ReadyCall};
 use serde_json::{Map, Value};
 
 use super::arguments::{Arguments, Leftover, Settled, opens_object};
+use super::envelope::Named;
 use super::names::Tools;
 
 /// The wrapper that a model trained on it may write around parallel calls.
@@ -151,18 +152,14 @@ impl Calls {
         let by_id = piece.id.and_then(|id| self.by_id(id));
         match (piece.index, by_index, piece.id, piece.name) {
             (Some(_), Some(at), _, _) => self.in_used_slot(at, piece, tools),
-            (_, None, None, None) => self.anonymous(piece),
+            (_, _, None, None) => self.anonymous(piece),
             (Some(_), None, Some(_), None) => by_id.map_or(Target::New, Target::Call),
+            (None, _, Some(_), None) => by_id.or(self.last).map_or(Target::New, Target::Call),
             (Some(_), None, _, Some(_)) => Target::New,
-            (None, _, Some(_), _) if by_id.is_some() => {
-                by_id.map_or(Target::New, |at| self.in_used_slot(at, piece, tools))
+            (None, _, id, Some(_)) => {
+                let continued = if id.is_some() { by_id } else { self.last };
+                continued.map_or(Target::New, |at| self.in_used_slot(at, piece, tools))
             }
-            (None, _, Some(_), Some(_)) => Target::New,
-            (None, _, Some(_), None) => self.last.map_or(Target::New, Target::Call),
-            (None, _, None, Some(_)) => {
-                self.last.map_or(Target::New, |at| self.in_used_slot(at, piece, tools))
-            }
-            (None, Some(_), None, None) => self.anonymous(piece),
         }
     }
 
@@ -212,31 +209,30 @@ impl Calls {
         }
         let Some(arguments) = call.arguments.ready().cloned() else { return };
         call.is_sent = true;
-        let (position, name, extra) = (call.position, call.name.clone(), call.opaque());
-        self.send(position, &name, arguments, extra, tools, out);
+        let (position, name, opaque) = (call.position, call.name.clone(), call.opaque());
+        self.send(ReadyCall { position, name, arguments, opaque }, tools, out);
     }
 
     /// Sends a complete call out, unrolling the wrapper around parallel calls.
-    pub(crate) fn send(
-        &mut self,
-        position: u32,
-        name: &str,
-        arguments: Map<String, Value>,
-        opaque: Option<Value>,
-        tools: &Tools,
-        out: &mut Vec<ModelEvent>,
-    ) {
-        let wrapped = if name == WRAPPER { unwrap_parallel(&arguments, tools) } else { Vec::new() };
-        if wrapped.is_empty() {
-            let name = tools.resolve(name).unwrap_or(name).to_owned();
-            self.ready = self.ready.saturating_add(1);
-            out.push(ModelEvent::CallReady(ReadyCall { position, name, arguments, opaque }));
-            return;
+    pub(crate) fn send(&mut self, call: ReadyCall, tools: &Tools, out: &mut Vec<ModelEvent>) {
+        if call.name == WRAPPER {
+            let wrapped = unwrap_parallel(&call.arguments, tools);
+            if !wrapped.is_empty() {
+                self.send_wrapped(&call, wrapped, out);
+                return;
+            }
         }
-        for (nth, (name, arguments)) in wrapped.into_iter().enumerate() {
-            let position = if nth == 0 { position } else { self.reserve() };
+        let name = tools.resolve(&call.name).map(str::to_owned);
+        self.ready = self.ready.saturating_add(1);
+        let name = name.unwrap_or_else(|| call.name.clone());
+        out.push(ModelEvent::CallReady(ReadyCall { name, ..call }));
+    }
+
+    fn send_wrapped(&mut self, whole: &ReadyCall, calls: Vec<Named>, out: &mut Vec<ModelEvent>) {
+        for (nth, (name, arguments)) in calls.into_iter().enumerate() {
+            let position = if nth == 0 { whole.position } else { self.reserve() };
+            let opaque = whole.opaque.clone().filter(|_| nth == 0);
             self.ready = self.ready.saturating_add(1);
-            let opaque = opaque.clone().filter(|_| nth == 0);
             out.push(ModelEvent::CallReady(ReadyCall { position, name, arguments, opaque }));
         }
     }
@@ -284,7 +280,8 @@ impl Calls {
             let position = self.reserve();
             match leftover {
                 Leftover::Again(arguments) if !name.is_empty() => {
-                    self.send(position, &name, arguments, None, tools, out);
+                    let name = name.clone();
+                    self.send(ReadyCall { position, name, arguments, opaque: None }, tools, out);
                 }
                 Leftover::Again(arguments) => {
                     let raw = Value::Object(arguments).to_string();
@@ -320,7 +317,7 @@ impl Calls {
             (End::Cut(why), _) => self.report_cut(position, &name, raw, why, out),
             (End::Clean, _) if name.is_empty() => self.report(position, &name, raw, NO_NAME, out),
             (End::Clean, Settled::Object(arguments)) => {
-                self.send(position, &name, arguments, opaque, tools, out);
+                self.send(ReadyCall { position, name, arguments, opaque }, tools, out);
             }
             (End::Clean, Settled::Broken(problem)) if is_open => {
                 self.report_cut(position, &name, raw, &problem, out);
@@ -376,15 +373,12 @@ impl Call {
 }
 
 /// The calls inside the wrapper; none unless every one of them is a tool.
-fn unwrap_parallel(
-    arguments: &Map<String, Value>,
-    tools: &Tools,
-) -> Vec<(String, Map<String, Value>)> {
+fn unwrap_parallel(arguments: &Map<String, Value>, tools: &Tools) -> Vec<Named> {
     let uses = arguments.get("tool_uses").and_then(Value::as_array);
     let read = |inner: &Value| {
         let name = tools.resolve(inner.get("recipient_name")?.as_str()?)?;
         let parameters =
-            inner.get("parameters").map_or(Some(Map::new()), |p| p.as_object().cloned())?;
+            inner.get("parameters").map_or_else(|| Some(Map::new()), |p| p.as_object().cloned())?;
         Some((name.to_owned(), parameters))
     };
     uses.and_then(|uses| uses.iter().map(read).collect()).unwrap_or_default()

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::arguments::read_object;
+use super::envelope::Named;
 use super::json_scan::{Bracket, Scanner, Step};
 use super::lenient::{self, Unescape, settle_surrogates};
 use super::members::Members;
@@ -46,9 +47,9 @@ pub(crate) struct Contract {
 }
 
 /// What the first object said, to tell a resend from a second one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Summary {
-    calls: Vec<(String, Map<String, Value>)>,
+    calls: Vec<Named>,
     reasoning: String,
 }
 
@@ -104,8 +105,7 @@ impl Contract {
                 Progress::Bad => self.give_up(c, out),
             },
             None if c == '{' => {
-                let resend_of =
-                    self.first.as_ref().map(|first| (first.calls.clone(), first.reasoning.clone()));
+                let resend_of = self.first.clone();
                 self.object = Some(Object::new(self.places, resend_of));
             }
             None => self.keep_prose(c),
@@ -179,9 +179,9 @@ struct Object {
     next_place: usize,
     /// Calls that wait for the close of the whole, because Python's quotes may have lied.
     late: Vec<Said>,
-    sent: Vec<(String, Map<String, Value>)>,
+    sent: Vec<Named>,
     /// For an object behind the first: what the first said.
-    resend_of: Option<(Vec<(String, Map<String, Value>)>, String)>,
+    resend_of: Option<Summary>,
     nth: usize,
 }
 
@@ -197,7 +197,7 @@ struct Element {
 }
 
 impl Object {
-    fn new(places: usize, resend_of: Option<(Vec<(String, Map<String, Value>)>, String)>) -> Self {
+    fn new(places: usize, resend_of: Option<Summary>) -> Self {
         let mut scan = Scanner::new();
         scan.step(b'{');
         Self {
@@ -312,7 +312,7 @@ impl Object {
         if let Said::Call { name, arguments, .. } = &said {
             let nth = self.nth;
             self.nth = nth.saturating_add(1);
-            let first = self.resend_of.as_ref().and_then(|(calls, _)| calls.get(nth));
+            let first = self.resend_of.as_ref().and_then(|first| first.calls.get(nth));
             if first.is_some_and(|(n, a)| n == name && a == arguments) {
                 return;
             }
@@ -342,10 +342,10 @@ impl Object {
             self.reasoning.from = None;
             let mut rest = String::new();
             std::mem::take(&mut self.reasoning.decoder).finish(&mut rest);
-            self.reason(rest, out);
+            self.reason(&rest, out);
             self.say_late_reasoning(out);
         } else if let Ok(value) = lenient::parse(raw) {
-            self.reason(flatten(&value), out);
+            self.reason(&flatten(&value), out);
         }
     }
 
@@ -376,23 +376,23 @@ impl Object {
         let mut decoded = String::new();
         self.reasoning.decoder.push(raw, &mut decoded);
         self.reasoning.from = Some(end);
-        self.reason(decoded, out);
+        self.reason(&decoded, out);
     }
 
-    fn reason(&mut self, text: String, out: &mut Vec<Said>) {
+    fn reason(&mut self, text: &str, out: &mut Vec<Said>) {
         if text.is_empty() {
             return;
         }
-        self.reasoning.whole.push_str(&text);
+        self.reasoning.whole.push_str(text);
         // The reasoning of a further object is held until it is known not to be a resend.
         if self.resend_of.is_none() {
-            out.push(Said::Reasoning(settle_surrogates(&text)));
+            out.push(Said::Reasoning(settle_surrogates(text)));
         }
     }
 
     fn say_late_reasoning(&mut self, out: &mut Vec<Said>) {
-        let Some((_, first)) = &self.resend_of else { return };
-        if *first != self.reasoning.whole {
+        let Some(first) = &self.resend_of else { return };
+        if first.reasoning != self.reasoning.whole {
             let text = format!("\n{}", settle_surrogates(&self.reasoning.whole));
             out.push(Said::Reasoning(text));
         }

@@ -78,11 +78,11 @@ impl Turn {
             Some(lost) => Some(lost),
             None => self.error_of_clean_end(is_contract_open),
         };
-        let last = match error {
+        let outcome = match error {
             Some(error) => Err(error),
             None => Ok(ModelEvent::End(self.reply_end())),
         };
-        self.close(last);
+        self.close(outcome);
     }
 
     /// Hands on what was held back; answers whether the contract's object was left open.

@@ -77,7 +77,7 @@ struct Parser<'a> {
     total: usize,
 }
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     fn wrong(&self) -> Unreadable {
         Unreadable::At(self.total.saturating_sub(self.rest.chars().count()))
     }
@@ -167,10 +167,7 @@ impl<'a> Parser<'a> {
     }
 
     fn string(&mut self) -> Result<String, Unreadable> {
-        let quote = match self.peek() {
-            Some(quote @ ('"' | '\'')) => quote,
-            Some(_) | None => return Err(self.wrong()),
-        };
+        let Some(quote @ ('"' | '\'')) = self.peek() else { return Err(self.wrong()) };
         let body = self.rest.get(1..).unwrap_or_default();
         let Some(end) = end_of_string(body, quote) else { return Err(self.wrong()) };
         let (raw, rest) = body.split_at(end);
@@ -186,7 +183,7 @@ impl<'a> Parser<'a> {
             self.rest = rest.get(8..).unwrap_or_default();
             return Ok(Value::Null);
         }
-        let number: Number = serde_json::from_str(word).map_err(|_| self.wrong())?;
+        let Ok(number) = serde_json::from_str::<Number>(word) else { return Err(self.wrong()) };
         let is_integer = !word.contains(['.', 'e', 'E']);
         if is_integer && !number.is_i64() && !number.is_u64() {
             return Err(Unreadable::BigInteger(word.to_owned()));

@@ -48,8 +48,9 @@ impl Members {
             }
             Step::StringOpen | Step::WordOpen if depth == self.level => self.begin(at),
             Step::Open(_) if depth == inner => self.begin(at),
-            Step::StringClose if depth == self.level => self.end(at.saturating_add(1)),
-            Step::Close if depth == self.level => self.end(at.saturating_add(1)),
+            Step::StringClose | Step::Close if depth == self.level => {
+                self.end(at.saturating_add(1))
+            }
             Step::Comma if depth == self.level => self.end(at),
             Step::Close if depth.saturating_add(1) == self.level => self.end(at),
             Step::Quiet

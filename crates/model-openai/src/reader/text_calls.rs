@@ -164,28 +164,25 @@ impl TextCalls {
             Mode::Json { head, .. } => {
                 let name = self.held.get(..head).and_then(|head| envelope::tool_in(head, tools));
                 let name = name.map(str::to_owned).or_else(|| envelope::name_so_far(&self.held));
-                self.report_cut(name, tools, out);
+                self.report_cut(name.as_deref(), tools, out);
             }
             Mode::Xml { .. } => {
                 let name =
                     self.held.strip_prefix("<function=").and_then(|rest| rest.split_once('>'));
                 let name = name.map(|(name, _)| name.to_owned());
-                self.report_cut(name, tools, out);
+                self.report_cut(name.as_deref(), tools, out);
             }
             Mode::Whole(whole) => self.finish_whole(&whole, is_clean, tools, out),
         }
     }
 
-    fn report_cut(&mut self, name: Option<String>, tools: &Tools, out: &mut Vec<Found>) {
-        match name.as_deref().and_then(|name| tools.resolve(name)) {
-            Some(name) => {
-                let raw = cut(&mem::take(&mut self.held));
-                out.push(Found::Cut { name: name.to_owned(), raw });
-            }
-            None => {
-                self.unread = true;
-                self.flush(out);
-            }
+    fn report_cut(&mut self, name: Option<&str>, tools: &Tools, out: &mut Vec<Found>) {
+        if let Some(name) = name.and_then(|name| tools.resolve(name)) {
+            let raw = cut(&mem::take(&mut self.held));
+            out.push(Found::Cut { name: name.to_owned(), raw });
+        } else {
+            self.unread = true;
+            self.flush(out);
         }
     }
 
@@ -196,7 +193,7 @@ impl TextCalls {
                 self.held.clear();
             }
             None if whole.is_call_so_far() && !is_clean => {
-                self.report_cut(envelope::name_so_far(&self.held), tools, out);
+                self.report_cut(envelope::name_so_far(&self.held).as_deref(), tools, out);
             }
             None => self.flush(out),
         }
@@ -467,7 +464,6 @@ impl TextCalls {
                 Some(_) if *escaped => *escaped = false,
                 Some(_) if c == '\\' => *escaped = true,
                 Some(open) if c == open => *quote = None,
-                Some(_) => {}
                 None if matches!(c, '"' | '\'') => *quote = Some(c),
                 None if matches!(c, '(' | '[' | '{') => *depth = depth.saturating_add(1),
                 None if matches!(c, ')' | ']' | '}') => {
@@ -477,7 +473,7 @@ impl TextCalls {
                         break;
                     }
                 }
-                None => {}
+                Some(_) | None => {}
             }
         }
         *scanned = self.held.len();

@@ -4,7 +4,7 @@ use std::mem;
 
 use proto::agent::Protocol;
 use proto::fact::Usage;
-use proto::model::{ModelError, ModelErrorKind, ModelEvent};
+use proto::model::{ModelError, ModelErrorKind, ModelEvent, ReadyCall};
 use serde_json::{Map, Value};
 
 use super::ReaderConfig;
@@ -27,7 +27,7 @@ pub(crate) struct Turn {
     signals: Vec<Signal>,
     is_over: bool,
     allows_torn_piece: bool,
-    saw_frame: bool,
+    frames: u64,
     chunks: u64,
     pub(super) reason: Option<Reason>,
     pub(super) calls: Calls,
@@ -65,7 +65,7 @@ impl Turn {
             signals: Vec::new(),
             is_over: false,
             allows_torn_piece: false,
-            saw_frame: false,
+            frames: 0,
             chunks: 0,
             reason: None,
             calls: Calls::default(),
@@ -99,7 +99,7 @@ impl Turn {
 
     /// Whether anything came that belongs to a stream.
     pub(crate) fn saw_anything(&self) -> bool {
-        self.saw_frame || self.chunks > 0
+        self.frames > 0
     }
 
     /// The last piece of a body may be torn; that is a cut, not a malformed piece.
@@ -121,7 +121,7 @@ impl Turn {
         if self.is_over {
             return true;
         }
-        self.saw_frame = true;
+        self.frames = self.frames.saturating_add(1);
         match frame {
             Frame::FirstLine { event, data } => self.first_line(event, data.trim()),
             Frame::Event { event, data } => {
@@ -238,7 +238,7 @@ impl Turn {
     }
 
     fn chunk(&mut self, chunk: Chunk<'_>, payload: &str) {
-        self.saw_frame |= chunk.choices.is_some();
+        self.frames = self.frames.saturating_add(u64::from(chunk.choices.is_some()));
         self.read_usage(&chunk);
         let error = chunk.error.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         let error = error.filter(is_error);
@@ -434,7 +434,8 @@ impl Turn {
                     self.leaked.push((name.clone(), arguments.clone()));
                     let position = self.calls.reserve();
                     self.with_calls(|calls, tools, out| {
-                        calls.send(position, &name, arguments, None, tools, out);
+                        let opaque = None;
+                        calls.send(ReadyCall { position, name, arguments, opaque }, tools, out);
                     });
                 }
                 Found::Cut { name, raw } => {
@@ -463,7 +464,8 @@ impl Turn {
                 Said::Call { place, name, arguments } => {
                     let position = self.calls.place(place);
                     self.with_calls(|calls, tools, out| {
-                        calls.send(position, &name, arguments, None, tools, out);
+                        let opaque = None;
+                        calls.send(ReadyCall { position, name, arguments, opaque }, tools, out);
                     });
                 }
                 Said::Broken { place, name, raw, problem } => {

@@ -1,5 +1,12 @@
 //! The reader over bodies as providers send them, and the client against a real server.
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "all of it is tests"
+)]
+
 mod client; // over real sockets
 mod reader; // stories: body in, events out
 mod server; // a server that controls every byte

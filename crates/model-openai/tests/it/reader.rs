@@ -19,12 +19,13 @@ pub(crate) fn shown(signals: Vec<Signal>) -> String {
         let joins = ["text ", "thinks "].iter().find(|kind| line.starts_with(**kind));
         match (joins, lines.last_mut()) {
             (Some(kind), Some(last)) if last.starts_with(kind) => {
-                last.push_str(&line[kind.len()..])
+                last.push_str(&line[kind.len()..]);
             }
             _ => lines.push(line),
         }
     }
-    lines.iter().map(|line| format!("{}\n", line.replace('\n', "⏎"))).collect()
+    lines.push(String::new());
+    lines.iter().map(|line| line.replace('\n', "⏎")).collect::<Vec<_>>().join("\n")
 }
 
 fn line(signal: Signal) -> String {
@@ -243,10 +244,10 @@ fn a_reply_at_its_limit_keeps_what_is_complete_and_runs_nothing_else() {
     );
     check(
         "say half an ans\nfinish length\n[DONE]",
-        expect![[r#"
+        expect![[r"
         text half an ans
         end Some(Length)
-    "#]],
+    "]],
     );
 }
 
@@ -266,9 +267,9 @@ fn a_body_that_just_ends_was_cut() {
     );
     check(
         "",
-        expect![[r#"
+        expect![[r"
         Truncated retryable=true: the body ended without a finish reason or an end mark
-    "#]],
+    "]],
     );
 }
 
@@ -276,42 +277,42 @@ fn a_body_that_just_ends_was_cut() {
 fn errors_inside_a_good_status_are_errors() {
     check(
         r#"{"error":{"message":"too busy","code":503}}"#,
-        expect![[r#"
+        expect![[r"
         ProviderError retryable=true: too busy
-    "#]],
+    "]],
     );
     check(
         r#"{"error":"gone"}"#,
-        expect![[r#"
+        expect![[r"
         ProviderError retryable=true: gone
-    "#]],
+    "]],
     );
     check(
         "say It is\nfinish network_error",
-        expect![[r#"
+        expect![[r"
         text It is
         ProviderError retryable=true: the provider ended the reply with network_error
-    "#]],
+    "]],
     );
     check(
         "finish stop\n[DONE]",
-        expect![[r#"
+        expect![[r"
         EmptyResponse retryable=true: the model answered nothing
-    "#]],
+    "]],
     );
     check(
         "say x\nfinish content_filter\n[DONE]",
-        expect![[r#"
+        expect![[r"
         text x
         ContentFilter retryable=false: the provider's filter cut the reply
-    "#]],
+    "]],
     );
     check(
         "say x\n{\"choices\":[{\"delta\":{\"cont",
-        expect![[r#"
+        expect![[r"
         text x
         MalformedChunk retryable=true: a piece of the stream is not JSON
-    "#]],
+    "]],
     );
 }
 
@@ -335,18 +336,18 @@ fn thoughts_and_provider_fields_are_kept_apart_and_kept() {
     );
     check(
         "say <think>⏎quiet</think>⏎⏎Loud.\nfinish stop\n[DONE]",
-        expect![[r#"
+        expect![[r"
         thinks quiet
         text Loud.
         end Some(Stop)
-    "#]],
+    "]],
     );
     check(
         r#"delta {"refusal":"No."}"#,
-        expect![[r#"
+        expect![[r"
         text No.
         Truncated retryable=true: the body ended without a finish reason or an end mark
-    "#]],
+    "]],
     );
 }
 
@@ -418,7 +419,7 @@ fn an_answer_in_json_stays_an_answer() {
     for text in [
         r#"{"name": "Ada", "born": 1815}"#,
         r#"{"name": "dig"}"#,
-        r#"[1, 2]"#,
+        "[1, 2]",
         "```json⏎{\"a\": 1}⏎```",
         r#"{"name": "dig", "arguments": {}} is what I would send."#,
     ] {
@@ -525,10 +526,10 @@ fn a_contract_that_ends_early_keeps_its_finished_calls() {
 fn a_plain_answer_under_the_contract_is_an_answer() {
     check_contract(
         "say It is deep enough.\nfinish stop\n[DONE]",
-        expect![[r#"
+        expect![[r"
         text It is deep enough.
         end Some(Stop)
-    "#]],
+    "]],
     );
 }
 

@@ -34,7 +34,6 @@ pub(crate) struct Server {
 
 impl Server {
     /// Answers requests in order with raw HTTP; the last answer is given again.
-    #[expect(clippy::disallowed_methods, reason = "the set ends its task with the server")]
     pub(crate) async fn start(answers: Vec<(String, Then)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

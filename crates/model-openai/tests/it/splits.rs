@@ -43,7 +43,8 @@ fn bodies() -> impl Strategy<Value = String> {
     (prop::collection::vec(delta, 0..8), ends, lasts).prop_map(|(deltas, end, last)| {
         let chunk = |delta: &Value| json!({"choices": [{"delta": delta}]}).to_string();
         let payloads = deltas.iter().map(chunk).chain([last.to_owned()]);
-        payloads.map(|payload| format!("data: {payload}{end}{end}")).collect()
+        let events = payloads.map(|payload| format!("data: {payload}{end}{end}"));
+        events.collect::<Vec<_>>().concat()
     })
 }
 
