@@ -1,6 +1,7 @@
 //! The command line and the order of `check`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -8,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::house::House;
 use crate::process::Stopwatch;
-use crate::{mutants, say, setup, simulate, steps, tidy};
+use crate::{mutants, say, setup, simulate, steps, streams, tidy};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -32,6 +33,8 @@ enum Chore {
     Test(TestArgs),
     /// Seeded worlds with faults; every invariant after every event
     Simulate(SimulateArgs),
+    /// Serve recorded streams over real HTTP and check what the client makes of each
+    Streams(StreamsArgs),
     /// Rules that no other tool knows: crate edges, sizes, purity, generated files
     Tidy(Write),
     /// Licences, sources, banned and duplicate crates, unused dependencies
@@ -73,6 +76,14 @@ struct SimulateArgs {
     mutants: bool,
 }
 
+#[derive(Debug, Args)]
+struct StreamsArgs {
+    /// A folder with `index.json` and bodies
+    folder: PathBuf,
+    /// Only cases whose id holds one of these
+    parts: Vec<String>,
+}
+
 /// Runs the chore that the arguments name.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<()> {
     let cli = Cli::parse_from(args);
@@ -83,6 +94,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<()> {
         Chore::Test(TestArgs { rest }) => steps::test(&house, &rest),
         Chore::Simulate(args) if args.mutants => mutants::hunt(&house),
         Chore::Simulate(args) => simulate::run(&house, args.seeds, args.seed),
+        Chore::Streams(StreamsArgs { folder, parts }) => streams::run(&house, &folder, &parts),
         Chore::Tidy(Write { write: true }) => tidy::write(&house),
         Chore::Tidy(Write { write: false }) => tidy::check(&house),
         Chore::Deny => steps::deny(&house),

@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`house`] (where things lie), [`process`] (how programs are started),
 //! [`setup`] (tools from the ordinary registries), [`steps`] (one function per chore),
-//! [`simulate`] and [`mutants`], [`tidy`] (rules that no other tool knows).
+//! [`simulate`] and [`mutants`], [`streams`], [`tidy`] (rules that no other tool knows).
 
 pub mod cli;
 pub mod house;
@@ -11,6 +11,7 @@ pub mod process;
 pub mod setup;
 pub mod simulate;
 pub mod steps;
+pub mod streams;
 pub mod tidy;
 
 pub use cli::main;
