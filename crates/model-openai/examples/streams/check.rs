@@ -50,7 +50,9 @@ fn one(
         let is_error = expect.get("error").is_some_and(Value::is_object);
         compare("refusal", is_error || *expected == refusal, refusal.clone());
     }
-    compare("calls", are_calls(expect.get("tool_calls"), &outcome.ready), calls(&outcome.ready));
+    let all = case.expect.get("tool_calls").and_then(Value::as_array);
+    let are_good = are_calls(expect.get("tool_calls"), all, &outcome.ready);
+    compare("calls", are_good, calls(&outcome.ready));
     let broken = format!("{:?}", outcome.broken);
     compare("invalid calls", are_broken(expect.get("invalid_calls"), outcome), broken);
     let unknown = unknown(case, outcome);
@@ -106,13 +108,16 @@ fn calls(ready: &[ReadyCall]) -> String {
     format!("[{}]", ready.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
-fn are_calls(expected: Option<&Value>, got: &[ReadyCall]) -> bool {
+/// A list, `*` for anything, or `prefix` for any leading part of `all`.
+fn are_calls(expected: Option<&Value>, all: Option<&Vec<Value>>, got: &[ReadyCall]) -> bool {
     match expected {
         Some(Value::Array(calls)) => {
             calls.len() == got.len() && got.iter().zip(calls).all(|(got, call)| is_call(got, call))
         }
-        // Any leading part; what it is a part of is checked where it is spelled out.
-        Some(Value::String(word)) => word == "*" || word == "prefix",
+        Some(Value::String(word)) if word == "prefix" => all.is_some_and(|all| {
+            got.len() <= all.len() && got.iter().zip(all).all(|(got, call)| is_call(got, call))
+        }),
+        Some(Value::String(word)) => word == "*",
         Some(_) | None => true,
     }
 }

@@ -199,10 +199,15 @@ fn served(mut body: Vec<u8>, case: &Case) -> Response {
     }
     if let Some(after) = case.stall_after {
         body.truncate(after);
-        let text = |keepalive: &Value| keepalive.as_str().unwrap_or(": keepalive\n\n").to_owned();
-        end = End::Hold(case.keepalive.as_ref().map(text));
+        end = End::Hold(case.keepalive.as_ref().map(keepalive));
     }
     Response { body, end, ..plain(case) }
+}
+
+/// What is sent again and again: a text, or a text among other fields.
+fn keepalive(given: &Value) -> String {
+    let inner = || given.as_object()?.values().find_map(Value::as_str);
+    given.as_str().or_else(inner).unwrap_or(": keepalive\n\n").to_owned()
 }
 
 fn model(case: &Case, base_url: &str) -> anyhow::Result<OpenAiModel> {

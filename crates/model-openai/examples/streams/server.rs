@@ -163,7 +163,11 @@ async fn end(socket: &mut TcpStream, end: &End) -> io::Result<()> {
     match end {
         End::Complete => socket.write_all(b"0\r\n\r\n").await,
         End::Abort => socket.shutdown().await,
-        End::Reset => socket.set_zero_linger(),
+        End::Reset => {
+            // A reset may overtake what was sent before it.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            socket.set_zero_linger()
+        }
         End::Hold(None) => {
             // Until the client goes away.
             let mut byte = [0];

@@ -13,6 +13,8 @@ use super::names::Tools;
 /// The wrapper that a model trained on it may write around parallel calls.
 const WRAPPER: &str = "multi_tool_use.parallel";
 
+const MOST_CALLS: usize = 1000;
+
 /// A piece of a call as it came.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Piece<'a> {
@@ -73,6 +75,11 @@ impl Calls {
     /// Whether any structured call was begun.
     pub(crate) fn any_begun(&self) -> bool {
         !self.calls.is_empty()
+    }
+
+    /// Nobody asks for so many things at once; keeping them would cost more with every one.
+    pub(crate) fn are_too_many(&self) -> bool {
+        self.calls.len() > MOST_CALLS
     }
 
     /// Calls that went out.

@@ -77,6 +77,12 @@ impl Contract {
         }
     }
 
+    /// Whether the first visible character begins neither an object nor a fence.
+    pub(crate) fn begins_like_prose(&self) -> bool {
+        let first = self.prose.chars().find(|c| !c.is_whitespace());
+        self.standing() == Standing::Prose && first.is_some_and(|c| c != '`' && c != '[')
+    }
+
     /// Everything so far, when no object was in it.
     pub(crate) fn prose(&self) -> String {
         let open = self.object.as_ref().map_or("", |object| object.text.as_str());

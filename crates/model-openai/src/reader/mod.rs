@@ -10,6 +10,7 @@ mod calls; // which piece belongs to which call
 mod chunk; // a chunk as a lenient typed view
 mod code; // what is code within text
 mod contract; // the one object of the contract protocol
+mod dialects; // marks around calls in text
 mod ending; // how a reply ends
 mod envelope; // a call written out as text
 mod finish; // words for the end
@@ -17,6 +18,7 @@ mod json_scan; // where a JSON value ends
 mod lenient; // lossless repairs
 mod members; // the members of an object that is being scanned
 mod names; // the tools on offer
+mod payload; // payloads to chunks
 pub(crate) mod provider_error; // errors in every shape
 mod sse; // framing
 mod text_calls; // calls that leaked into the text
@@ -32,6 +34,9 @@ pub use think::Think;
 
 use body::Body;
 use turn::Turn;
+
+/// No reply is longer; one that is would fill the memory of whoever collects it.
+const LONGEST: usize = 256 * 1024 * 1024;
 
 /// What the reader has to know beforehand.
 #[derive(Clone, Debug, Default)]
@@ -71,19 +76,25 @@ pub type Signal = Result<ModelEvent, ModelError>;
 #[derive(Debug)]
 pub struct Reader {
     body: Body,
+    bytes: usize,
     turn: Turn,
 }
 
 impl Reader {
     /// A reader for one reply.
     pub fn new(config: ReaderConfig) -> Self {
-        Self { body: Body::default(), turn: Turn::new(config) }
+        Self { body: Body::default(), bytes: 0, turn: Turn::new(config) }
     }
 
     /// Takes a segment of the body.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Signal> {
         if !self.turn.is_over() {
-            self.body.push(bytes, &mut self.turn);
+            self.bytes = self.bytes.saturating_add(bytes.len());
+            if self.bytes > LONGEST {
+                self.turn.malformed("the reply is too long");
+            } else {
+                self.body.push(bytes, &mut self.turn);
+            }
         }
         self.turn.take_signals()
     }

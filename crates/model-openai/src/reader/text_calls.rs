@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::arguments::cut;
 use super::code::Code;
+use super::dialects::{BARE_OPENER, CLOSERS, FENCES, INNER, OPENERS};
 use super::envelope::{self, Named, Xml};
 use super::json_scan::{Run, Scanner};
 use super::lenient;
@@ -27,38 +28,6 @@ pub(crate) enum Found {
     Cut { name: String, raw: String },
 }
 
-/// Marks that a call may follow.
-const OPENERS: [&str; 9] = [
-    "<tool_call>",
-    "<function=",
-    "[TOOL_CALLS]",
-    "<|python_tag|>",
-    "<|tool_call_begin|>",
-    "<|tool_calls_section_begin|>",
-    "<｜tool▁calls▁begin｜>",
-    "functools[",
-    "<|channel|>commentary to=",
-];
-/// The same where the markers themselves were stripped: only at the very start of a reply.
-const BARE_OPENER: &str = "commentary to=";
-/// Marks that may follow a call and mean nothing.
-const CLOSERS: [&str; 11] = [
-    "</tool_call>",
-    "</function>",
-    "<|tool_call_end|>",
-    "<|tool_calls_section_end|>",
-    "<｜tool▁call▁end｜>",
-    "<｜tool▁calls▁end｜>",
-    "<|eom_id|>",
-    "<|im_end|>",
-    "<|call|>",
-    "```",
-    "]",
-];
-/// Openers of a further call inside a section.
-const INNER: [&str; 2] = ["<|tool_call_begin|>", "<｜tool▁call▁begin｜>"];
-/// Languages of a fence that may be a call as a whole.
-const FENCES: [&str; 4] = ["", "json", "tool_call", "tool_calls"];
 /// Longest markup between an opener and the arguments.
 const HEAD: usize = 300;
 /// Longest beginning that is held back until it is clear what it is.
@@ -305,16 +274,7 @@ impl TextCalls {
         let mut at = self.seen;
         while let Some(c) = self.held.get(at..).and_then(|rest| rest.chars().next()) {
             let rest = self.held.get(at..).unwrap_or_default();
-            if c == '`' {
-                let run = rest.chars().take_while(|c| *c == '`').count();
-                if run == rest.len() {
-                    break;
-                }
-                self.code.ticks(run);
-                at += run;
-                continue;
-            }
-            self.code.text(c);
+            self.code.take(c);
             if self.code.is_open() || !matches!(c, '<' | '[' | 'f') {
                 at += c.len_utf8();
                 continue;

@@ -10,13 +10,12 @@ use serde_json::{Map, Value};
 use super::ReaderConfig;
 use super::Signal;
 use super::calls::{Calls, Piece};
-use super::chunk::{self, Choice, Chunk, Delta, Entry, Function, Loose};
-use super::contract::{Contract, Said, Standing};
+use super::chunk::{Choice, Chunk, Delta, Entry, Function, Loose};
+use super::contract::{Contract, Said};
 use super::envelope::Named;
 use super::finish::Reason;
 use super::lenient;
 use super::provider_error::{in_band, in_words};
-use super::sse::Frame;
 use super::text_calls::{Found, TextCalls};
 use super::think::{Part, ThinkSplit};
 
@@ -26,8 +25,8 @@ pub(crate) struct Turn {
     pub(super) config: ReaderConfig,
     signals: Vec<Signal>,
     is_over: bool,
-    allows_torn_piece: bool,
-    frames: u64,
+    pub(super) allows_torn_piece: bool,
+    pub(super) frames: u64,
     chunks: u64,
     pub(super) reason: Option<Reason>,
     pub(super) calls: Calls,
@@ -116,128 +115,7 @@ impl Turn {
         self.is_over = true;
     }
 
-    /// Takes a frame; answers whether a first line was used.
-    pub(crate) fn frame(&mut self, frame: &Frame<'_>) -> bool {
-        if self.is_over {
-            return true;
-        }
-        self.frames = self.frames.saturating_add(1);
-        match frame {
-            Frame::FirstLine { event, data } => self.first_line(event, data.trim()),
-            Frame::Event { event, data } => {
-                self.event(event, data.trim());
-                true
-            }
-            Frame::ErrorLine { data } => {
-                self.fail(read_error(data));
-                true
-            }
-        }
-    }
-
-    /// A first line that is a whole document needs no wait for the end of its event.
-    fn first_line(&mut self, event: &str, payload: &str) -> bool {
-        if self.skip_or_end(event, payload) {
-            return true;
-        }
-        if event == "error" || !payload.starts_with('{') {
-            return false;
-        }
-        match chunk::parse(payload) {
-            Some(chunk) => {
-                self.chunk(chunk, payload);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// What is no chunk: nothing, comments that were relayed as data, pings, the end mark.
-    fn skip_or_end(&mut self, event: &str, payload: &str) -> bool {
-        if payload.trim_matches('"') == "[DONE]" {
-            self.done();
-            return true;
-        }
-        let is_nothing = payload.is_empty() || payload.starts_with(':') || payload == "null";
-        is_nothing || matches!(event, "ping" | "keepalive" | "heartbeat")
-    }
-
-    fn event(&mut self, event: &str, payload: &str) {
-        if self.skip_or_end(event, payload) {
-            return;
-        }
-        if event == "error" {
-            self.fail(read_error(payload));
-            return;
-        }
-        if self.document_in_event(payload) {
-            return;
-        }
-        let lines = payload.lines().map(str::trim).filter(|line| !line.is_empty());
-        let mut read = 0;
-        for line in lines {
-            if self.is_over {
-                return;
-            }
-            let is_good = self.skip_or_end(event, line) || self.document_in_event(line);
-            if !is_good && payload.contains('\n') {
-                read = 0;
-                break;
-            }
-            read += usize::from(is_good);
-        }
-        if read == 0 && !self.allows_torn_piece {
-            self.malformed("a piece of the stream is not JSON");
-        }
-    }
-
-    /// Takes a payload that is one JSON document, strict or nearly so.
-    fn document_in_event(&mut self, payload: &str) -> bool {
-        if payload.starts_with('{')
-            && let Some(chunk) = chunk::parse(payload)
-        {
-            self.chunk(chunk, payload);
-            return true;
-        }
-        match lenient::parse(payload) {
-            Ok(value) => {
-                self.value(&value);
-                true
-            }
-            Err(_) => false,
-        }
-    }
-
-    fn value(&mut self, value: &Value) {
-        match value {
-            Value::Array(items) => items.iter().for_each(|item| self.value(item)),
-            Value::Object(_) if !self.is_over => {
-                let text = value.to_string();
-                if let Some(chunk) = chunk::parse(&text) {
-                    self.chunk(chunk, &text);
-                }
-            }
-            Value::Object(_)
-            | Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_) => {}
-        }
-    }
-
-    /// Takes a document of a body that is JSON and no event stream.
-    pub(crate) fn document(&mut self, text: &str) {
-        let is_whole_reply = chunk::parse(text)
-            .and_then(|chunk| chunk.choices)
-            .is_some_and(|choices| choices.0.iter().any(|choice| choice.message.0.is_some()));
-        if !self.document_in_event(text.trim()) {
-            self.fail(in_words(ModelErrorKind::BadResponse, true, "the body is not JSON"));
-        } else if is_whole_reply && !self.is_over {
-            self.done();
-        }
-    }
-
-    fn chunk(&mut self, chunk: Chunk<'_>, payload: &str) {
+    pub(super) fn chunk(&mut self, chunk: Chunk<'_>, payload: &str) {
         self.frames = self.frames.saturating_add(u64::from(chunk.choices.is_some()));
         self.read_usage(&chunk);
         let error = chunk.error.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
@@ -351,14 +229,11 @@ impl Turn {
         let mut said = Vec::new();
         let contract = self.thoughts.contract.get_or_insert_default();
         contract.push(text, &mut said);
-        let prose = contract.prose();
-        let is_plain = contract.standing() == Standing::Prose
-            && !prose.trim_start().starts_with(['{', '`'])
-            && !prose.trim().is_empty();
-        if is_plain {
+        if contract.begins_like_prose() {
+            let delta = contract.prose();
             self.thoughts.is_plain = true;
             self.thoughts.contract = None;
-            self.emit(ModelEvent::Reasoning { delta: prose });
+            self.emit(ModelEvent::Reasoning { delta });
         }
         self.take_said(said);
     }
@@ -506,6 +381,10 @@ impl Turn {
         };
         let mut out = Vec::new();
         self.calls.take(piece, &self.config.tools, &mut out);
+        if self.calls.are_too_many() {
+            self.malformed("the reply holds too many calls");
+            return;
+        }
         if self.calls.any_begun() {
             let mut found = Vec::new();
             self.text_calls.switch_off(&mut found);
@@ -520,6 +399,9 @@ impl Turn {
 
     /// A server may stream the raw text of a call and then the call itself: it runs once.
     fn was_leaked(&mut self, event: &ModelEvent) -> bool {
+        if let ModelEvent::CallStarted { name, .. } = event {
+            return self.leaked.iter().any(|(leaked, _)| leaked == name);
+        }
         let ModelEvent::CallReady(call) = event else { return false };
         let is_same =
             |(name, arguments): &Named| *name == call.name && *arguments == call.arguments;
@@ -561,7 +443,7 @@ fn extra(entry: &Entry<'_>) -> Map<String, Value> {
     fields.into_iter().filter_map(read).collect()
 }
 
-fn read_error(payload: &str) -> ModelError {
+pub(super) fn read_error(payload: &str) -> ModelError {
     match lenient::parse(payload) {
         Ok(value) => in_band(&value),
         Err(_) => in_words(ModelErrorKind::ProviderError, true, payload),

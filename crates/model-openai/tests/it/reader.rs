@@ -607,3 +607,260 @@ fn a_lost_connection_is_a_cut_even_when_its_last_line_is_torn() {
         signals.iter().map(|signal| signal.as_ref().err().map(|error| error.kind)).collect();
     assert_eq!(kinds, [Some(ModelErrorKind::Truncated)]);
 }
+
+#[test]
+fn ids_that_change_or_repeat_do_not_split_a_call() {
+    let lines = r#"
+        call {"index":0,"id":"a","function":{"name":"dig","arguments":""}}
+        call {"index":0,"id":"b","function":{"arguments":"{\"depth\""}}
+        call {"index":0,"id":"c","function":{"name":null,"arguments":":1}"}}
+        call {"index":1,"id":"a","function":{"name":"dig","arguments":"{\"depth\":2}"}}
+        [DONE]"#;
+    check(
+        lines,
+        expect![[r#"
+        begins 0 dig
+        calls 0 dig({"depth":1})
+        begins 1 dig
+        calls 1 dig({"depth":2})
+        end Some(ToolCalls)
+    "#]],
+    );
+}
+
+#[test]
+fn a_second_object_in_one_call_is_a_second_call() {
+    let lines = r#"
+        call {"index":0,"id":"a","function":{"name":"dig","arguments":"{\"depth\":1}"}}
+        call {"index":0,"function":{"arguments":"{\"depth\":2}"}}
+        call {"index":0,"function":{"arguments":"</tool_call>}"}}
+        [DONE]"#;
+    check(
+        lines,
+        expect![[r#"
+        begins 0 dig
+        calls 0 dig({"depth":1})
+        calls 1 dig({"depth":2})
+        end Some(ToolCalls)
+    "#]],
+    );
+}
+
+#[test]
+fn the_wrapper_around_parallel_calls_is_unrolled_when_all_are_tools() {
+    let wrapper = |names: [&str; 2]| {
+        let uses = names
+            .map(|name| serde_json::json!({"recipient_name": name, "parameters": {"depth": 1}}));
+        let arguments = serde_json::json!({"tool_uses": uses}).to_string();
+        let function =
+            serde_json::json!({"name": "multi_tool_use.parallel", "arguments": arguments});
+        format!("call {}\n[DONE]", serde_json::json!({"index": 0, "function": function}))
+    };
+    check(
+        &wrapper(["functions.dig", "functions.fill"]),
+        expect![[r#"
+        begins 0 multi_tool_use.parallel
+        calls 0 dig({"depth":1})
+        calls 1 fill({"depth":1})
+        end Some(ToolCalls)
+    "#]],
+    );
+    check(
+        &wrapper(["functions.dig", "functions.fly"]),
+        expect![[r#"
+        begins 0 multi_tool_use.parallel
+        calls 0 multi_tool_use.parallel({"tool_uses":[{"parameters":{"depth":1},"recipient_name":"functions.dig"},{"parameters":{"depth":1},"recipient_name":"functions.fly"}]})
+        end Some(ToolCalls)
+    "#]],
+    );
+}
+
+#[test]
+fn a_legacy_function_call_is_a_call() {
+    let lines = r#"
+        delta {"function_call":{"name":"dig","arguments":""}}
+        delta {"function_call":{"arguments":"{\"depth\":1}"}}
+        finish function_call
+        [DONE]"#;
+    check(
+        lines,
+        expect![[r#"
+        begins 0 dig
+        calls 0 dig({"depth":1})
+        end Some(ToolCalls)
+    "#]],
+    );
+}
+
+#[test]
+fn a_whole_message_counts_only_when_nothing_was_streamed() {
+    let message = r#"{"choices":[{"message":{"content":"Hi.","tool_calls":[{"id":"a","function":{"name":"dig","arguments":"{\"depth\":1}"}}]},"finish_reason":"stop"}]}"#;
+    check(
+        &format!("{message}\n[DONE]"),
+        expect![[r#"
+        text Hi.
+        begins 0 dig
+        calls 0 dig({"depth":1})
+        end Some(ToolCalls)
+    "#]],
+    );
+    check(
+        &format!("say Hi.\n{message}\n[DONE]"),
+        expect![[r"
+        text Hi.
+        end Some(Stop)
+    "]],
+    );
+}
+
+#[test]
+fn pieces_that_are_nearly_json_are_read() {
+    let lines = r#"
+        {"choices":[{"delta":{"content":"a","score":NaN}}]}
+        {"choices":[{"delta":{"content":"\ud83d"}}]}
+        {"choices":[{"delta":{"content":"\ude00b"}}]}
+        {"choices":[{"delta":{"content":"\ud83dc"},"finish_reason":"stop"}]}
+        [DONE]"#;
+    check(
+        lines,
+        expect![[r"
+        text a😀b�c
+        end Some(Stop)
+    "]],
+    );
+}
+
+#[test]
+fn only_the_first_choice_is_read() {
+    let lines = r#"
+        {"choices":[{"index":1,"delta":{"content":"B"},"finish_reason":"length"}]}
+        {"choices":[{"index":"0","delta":{"content":"A"}},{"index":1,"delta":{"content":"B"}}]}
+        {"choices":[{"index":0,"delta":null,"finish_reason":"stop"}]}
+        [DONE]"#;
+    check(
+        lines,
+        expect![[r"
+        text A
+        end Some(Stop)
+    "]],
+    );
+}
+
+#[test]
+fn a_failure_behind_a_good_word_is_a_failure() {
+    let lines = r#"{"choices":[{"delta":{"content":""},"finish_reason":"stop","native_finish_reason":"MALFORMED_FUNCTION_CALL"}]}"#;
+    check(
+        lines,
+        expect![[r"
+        ProviderError retryable=true: the provider ended the reply with MALFORMED_FUNCTION_CALL
+    "]],
+    );
+}
+
+#[test]
+fn usage_and_model_are_taken_from_wherever_they_come() {
+    let lines = r#"
+        {"model":"m-1","choices":[{"delta":{"content":"x"},"finish_reason":"stop"}],"usage":{}}
+        {"model":"","choices":[],"usage":{"prompt_tokens":4.0,"completion_tokens":2,"total_tokens":null}}
+        [DONE]"#;
+    let mut reader = reader(Protocol::Native);
+    let end = reader.push(body(lines).as_bytes()).pop().unwrap().unwrap();
+    let ModelEvent::End(end) = end else { panic!("no end") };
+    let usage = end.usage.map(|usage| (usage.prompt_tokens, usage.completion_tokens));
+    assert_eq!((end.model.as_deref(), usage), (Some("m-1"), Some((4, 2))));
+}
+
+#[test]
+fn a_second_contract_object_is_heard_and_a_tail_is_not() {
+    let call = |depth: u8| {
+        format!(
+            r#"{{"reasoning":"r{depth}","tool_calls":[{{"name":"dig","arguments":{{"depth":{depth}}}}}]}}"#
+        )
+    };
+    let text = format!("say {}{}", call(1), call(2));
+    check_contract(
+        &format!("{text}\nfinish stop\n[DONE]"),
+        expect![[r#"
+        thinks r1
+        calls 0 dig({"depth":1})
+        thinks ⏎r2
+        calls 1 dig({"depth":2})
+        end Some(ToolCalls)
+    "#]],
+    );
+    check_contract(
+        &format!("say {}⏎⏎⏎\nfinish length\n[DONE]", call(1)),
+        expect![[r#"
+        thinks r1
+        calls 0 dig({"depth":1})
+        end Some(Length)
+    "#]],
+    );
+}
+
+#[test]
+fn a_contract_in_python_waits_for_its_end() {
+    let text =
+        "say {'reasoning': 'it is', 'tool_calls': [{'name': 'dig', 'arguments': {'wet': True}}]";
+    check_contract(
+        &format!("{text}}}\nfinish stop\n[DONE]"),
+        expect![[r#"
+        thinks it is
+        calls 0 dig({"wet":true})
+        end Some(ToolCalls)
+    "#]],
+    );
+    check_contract(
+        &format!("{text}\nfinish stop\n[DONE]"),
+        expect![[r#"
+        thinks it is
+        broken 0 dig "{\"wet\":true}": the call was cut off before it was complete
+        ContractViolation retryable=true: the reply is not the object that was asked for
+    "#]],
+    );
+}
+
+#[test]
+fn native_calls_and_confidence_under_the_contract_are_honoured() {
+    let lines = r#"
+        say {"tool_calls":null,"confidence":0.75,"reasoning":["a","b"]}
+        call {"index":0,"id":"a","function":{"name":"dig","arguments":"{\"depth\":1}"}}
+        [DONE]"#;
+    check_contract(
+        lines,
+        expect![[r#"
+        thinks a⏎b
+        begins 0 dig
+        calls 0 dig({"depth":1})
+        end Some(ToolCalls)
+    "#]],
+    );
+}
+
+#[test]
+fn the_xml_dialect_keeps_values_as_they_are() {
+    let text = "say <tool_call>⏎<function=dig>⏎<parameter=note>⏎a <b> & </c>⏎⏎d⏎</parameter>⏎</function>⏎</tool_call>";
+    check(
+        &format!("{text}\nfinish stop\n[DONE]"),
+        expect![[r#"
+        calls 0 dig({"note":"a <b> & </c>\n\nd"})
+        end Some(ToolCalls)
+    "#]],
+    );
+}
+
+#[test]
+fn a_call_that_leaked_and_then_came_runs_once() {
+    let lines = r#"
+        say <tool_call>{"name":"dig","arguments":{"depth":1}}</tool_call>
+        call {"index":0,"id":"a","function":{"name":"dig","arguments":"{\"depth\":1}"}}
+        finish tool_calls
+        [DONE]"#;
+    check(
+        lines,
+        expect![[r#"
+            calls 0 dig({"depth":1})
+            end Some(ToolCalls)
+        "#]],
+    );
+}

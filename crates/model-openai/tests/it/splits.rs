@@ -97,21 +97,68 @@ fn long(pieces: usize, piece: &str) -> String {
     format!("data: {head}\n\n{}{}data: [DONE]\n\n", chunk(piece).repeat(pieces), chunk("\"}"))
 }
 
-fn spent(body: &str) -> Duration {
+fn spent(protocol: Protocol, body: &str) -> Duration {
     let began = Instant::now();
-    let mut reader = reader(Protocol::Native);
-    let calls: usize = body.as_bytes().chunks(4096).map(|bytes| reader.push(bytes).len()).sum();
-    assert_eq!(calls, 3, "a beginning, a call, an end");
+    let mut reader = reader(protocol);
+    for bytes in body.as_bytes().chunks(1000) {
+        reader.push(bytes);
+    }
+    assert!(reader.is_over());
     began.elapsed()
+}
+
+/// Ten times the bytes may take ten times the time, and some for a busy machine.
+fn is_linear(protocol: Protocol, what: &str, body: impl Fn(usize) -> String) {
+    let (small, large) = (spent(protocol, &body(1)), spent(protocol, &body(10)));
+    let most = small * 30 + Duration::from_millis(300);
+    assert!(large < most, "{what}: {small:?} for a tenth, {large:?} for all");
 }
 
 #[test]
 fn ten_megabytes_of_arguments_take_linear_time() {
     let piece = "0123456789".repeat(100);
-    let small = spent(&long(1_000, &piece));
-    let large = spent(&long(10_000, &piece));
-    assert!(
-        large < small * 40 + Duration::from_millis(200),
-        "{small:?} for a tenth, {large:?} for all"
-    );
+    is_linear(Protocol::Native, "arguments", |times| long(times * 1_000, &piece));
+}
+
+#[test]
+fn long_text_of_any_shape_takes_linear_time() {
+    let said = |head: &str, piece: &str, times: usize| {
+        let chunk = |text: &str| {
+            format!("data: {}\n\n", json!({"choices": [{"delta": {"content": text}}]}))
+        };
+        format!("{}{}data: [DONE]\n\n", chunk(head), chunk(piece).repeat(times * 2_000))
+    };
+    for (head, piece) in [
+        ("", "some words, "),
+        ("", " "),
+        ("<think>", " "),
+        ("<think>", "</thin"),
+        ("", "`"),
+        ("", "<tool_call>"),
+        ("<tool_call>{\"name\":\"dig\",\"arguments\":{\"a\":\"", "x}"),
+        ("<function=dig><parameter=a>", "</function>"),
+        ("{\"name\":\"dig\",\"arguments\":{\"a\":\"", "x}"),
+        ("{\"name\":\"dig\",\"arguments\":{}}", " "),
+        ("[dig(a='", "x)"),
+        ("{\"reasoning\":\"", "why "),
+        ("{\"tool_calls\":[{\"name\":\"dig\",\"arguments\":{\"a\":\"", "x}"),
+        ("{\"tool_calls\":[", "{\"name\":\"tick\"},"),
+        ("", "{\"a\":["),
+    ] {
+        for protocol in [Protocol::Native, Protocol::Contract] {
+            let what = format!("{protocol:?} {head}{piece}");
+            is_linear(protocol, &what, |times| said(head, piece, times));
+        }
+    }
+}
+
+#[test]
+fn long_reasoning_under_the_contract_takes_linear_time() {
+    let body = |times: usize| {
+        let chunk = |text: &str| {
+            format!("data: {}\n\n", json!({"choices": [{"delta": {"reasoning": text}}]}))
+        };
+        format!("{}{}data: [DONE]\n\n", chunk("{\"x\":\""), chunk("y").repeat(times * 4_000))
+    };
+    is_linear(Protocol::Contract, "reasoning", body);
 }
