@@ -54,6 +54,15 @@ pub fn compose(words: &str, output: &str) -> String {
     }
 }
 
+/// A text that fits a message beside everything else that a record carries.
+pub fn within_message(text: &str) -> String {
+    let (kept, rest) = cut::head(text, MOST_BYTES.saturating_add(MOST_BYTES / 4));
+    if rest.is_empty() {
+        return text.to_owned();
+    }
+    format!("{}\n[... the rest is left out ...]", bidi::closed(kept))
+}
+
 fn joined(notes: &str, text: &str) -> String {
     if notes.is_empty() { text.to_owned() } else { format!("{notes}\n{text}") }
 }
@@ -244,6 +253,13 @@ mod tests {
     #[test]
     fn an_answer_without_words_and_output_says_so() {
         expect!["The tool ended well and wrote nothing."].assert_eq(&compose("", ""));
+    }
+
+    #[test]
+    fn an_answer_of_any_length_fits_a_message() {
+        let fitted = within_message(&"é".repeat(100_000));
+        assert_eq!((fitted.len() < 64 * 1024, fitted.ends_with("left out ...]")), (true, true));
+        assert_eq!(within_message("short"), "short");
     }
 
     /// Whether every direction that the text opens is closed again.

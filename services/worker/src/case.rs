@@ -30,6 +30,8 @@ pub(crate) struct Case<'a> {
     /// The call's own place, and when the bus stored it.
     pub(crate) sequence: Sequence,
     stored_at: Timestamp,
+    /// The trace of whoever dispatched the call; what comes of it belongs there.
+    pub(crate) traceparent: Option<String>,
     /// Absent when another delivery of the call is in work here.
     pub(crate) running: Option<RunningGuard>,
     pub(crate) cancel: CancellationToken,
@@ -71,6 +73,7 @@ impl<'a> Case<'a> {
             thread: &stored.subject.thread,
             sequence: stored.sequence,
             stored_at: stored.at,
+            traceparent: None,
             running,
             cancel,
             leased: false,
@@ -152,7 +155,7 @@ impl<'a> Case<'a> {
         expected: Sequence,
         nonce: Nonce,
     ) -> Result<Landed, BusError> {
-        let envelope = Envelope::new(nonce.clone(), None, Record::Start(start));
+        let envelope = Envelope::new(nonce.clone(), self.traceparent.clone(), Record::Start(start));
         let append = Append {
             subject: self.start_subject(),
             payload: envelope.encode().into(),

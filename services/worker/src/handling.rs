@@ -60,8 +60,8 @@ async fn judge(
     stored: &Stored,
 ) -> Result<Settled, BusError> {
     match Envelope::decode(&stored.payload) {
-        Ok(Envelope { body: Record::ToolCall(call), .. }) => {
-            work(shared, tool, stored, &call).await
+        Ok(Envelope { body: Record::ToolCall(call), traceparent, .. }) => {
+            work(shared, tool, stored, (&call, traceparent)).await
         }
         Ok(other) => {
             tracing::error!(kind = other.body.kind(), "a record that is no tool call");
@@ -82,7 +82,7 @@ async fn work(
     shared: &Arc<Shared>,
     tool: &Arc<Tool>,
     stored: &Stored,
-    call: &ToolCall,
+    (call, traceparent): (&ToolCall, Option<String>),
 ) -> Result<Settled, BusError> {
     let thread = &stored.subject.thread;
     let span = tracing::info_span!(
@@ -91,6 +91,7 @@ async fn work(
     let key = (thread.clone(), call.tool_call_id.clone());
     let running = shared.running.begin(&key);
     let mut case = Case::new(shared, tool, stored, call, running);
+    case.traceparent = traceparent;
     let settled = Box::pin(case.work()).instrument(span).await;
     case.release().await;
     settled

@@ -29,7 +29,8 @@ impl Case<'_> {
     /// Answers without an attempt. No attempt has the number 0, so a late result of one is never
     /// taken for a repetition of this answer.
     pub(crate) async fn answer(&self, answer: Answer) -> Result<Settled, BusError> {
-        let observation = self.observation(0, answer, None, self.stamp(self.now(), Duration::ZERO));
+        let observation =
+            self.observation(0, &answer, None, self.stamp(self.now(), Duration::ZERO));
         self.publish(&observation).await
     }
 
@@ -47,7 +48,7 @@ impl Case<'_> {
         };
         let stamp = self.stamp(over.started_at, over.took);
         let answer = Answer { content, ..answer };
-        let observation = self.observation(over.number, answer, artifact, stamp);
+        let observation = self.observation(over.number, &answer, artifact, stamp);
         let observation = self.keep_done(observation).await;
         self.publish(&observation).await
     }
@@ -77,7 +78,7 @@ impl Case<'_> {
     fn observation(
         &self,
         attempt: u32,
-        answer: Answer,
+        answer: &Answer,
         artifact: Option<ArtifactRef>,
         stamp: Stamp,
     ) -> Observation {
@@ -85,7 +86,7 @@ impl Case<'_> {
             tool_call_id: self.call.tool_call_id.clone(),
             attempt,
             code: answer.code,
-            content: answer.content,
+            content: shape::within_message(&answer.content),
             artifact,
             receipt: answer.receipt,
             stamp: Some(stamp),
@@ -133,7 +134,7 @@ impl Case<'_> {
         let body = Record::Observation(observation.clone());
         Append {
             subject: Subject::new(thread.clone(), Leaf::Observation),
-            payload: Envelope::new(nonce.clone(), None, body).encode().into(),
+            payload: Envelope::new(nonce.clone(), self.traceparent.clone(), body).encode().into(),
             nonce,
             fence: Fence::None,
             dedup: Some(format!("{thread}/{id}/{}", observation.attempt)),

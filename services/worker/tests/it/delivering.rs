@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::plan::Plan;
 use crate::tool::{Act, ScriptedTool};
-use crate::world::World;
+use crate::world::{World, instance};
 
 #[tokio::test(start_paused = true)]
 async fn a_reading_call_is_run_reported_and_acknowledged() {
@@ -240,4 +240,51 @@ async fn a_clock_that_is_minutes_off_starts_nothing_late_and_refuses_nothing_ear
     assert!(
         stamp.started_at <= world.now() && stamp.started_at > Timestamp(world.now().0 - 10_000)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_call_stays_with_its_worker() {
+    let without_leases = Plan::none().always("w1", OpKind::Remember, Fault::Unavailable).always(
+        "w2",
+        OpKind::Remember,
+        Fault::Unavailable,
+    );
+    let tool = ScriptedTool::new([Act::Slow(40)]);
+    let mut world = World::with(Effect::ReadOnly, tool, &without_leases);
+    world.contract.timeout_ms = 60_000;
+    world.dispatch("a").await;
+    let _first = world.worker();
+    let _second = world.worker();
+    world.until_acked().await;
+    assert_eq!(world.tool.effects().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_renewed_keeps_others_away_when_signs_of_life_are_lost() {
+    let tool = ScriptedTool::new([Act::Slow(40)]);
+    let lossy = Plan::none().always("w1", OpKind::Progress, Fault::Lose);
+    let mut world = World::with(Effect::ReadOnly, tool, &lossy);
+    world.contract.timeout_ms = 60_000;
+    world.dispatch("a").await;
+    let _first = world.worker();
+    world.until_effect().await;
+    let _second = world.worker();
+    world.until_acked().await;
+    assert_eq!(world.tool.effects().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_of_a_worker_that_is_only_cut_off_is_not_doubted_before_its_time() {
+    let mut world = World::new(Effect::Irreversible, ScriptedTool::new([Act::Slow(10)]));
+    world.contract.timeout_ms = 15_000;
+    world.dispatch("a").await;
+    let _first = world.worker();
+    world.until_effect().await;
+    world.bus.cut_off(&instance("w1"), Duration::from_secs(9));
+    let _second = world.worker();
+    world.until_acked().await;
+    expect![[r"
+        start 1 by w1
+        obs 1 ok: done"]]
+    .assert_eq(&world.story());
 }

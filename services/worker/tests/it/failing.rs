@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use expect_test::expect;
+use ports::journal::Fence;
 use proto::error_code::ErrorCode;
+use proto::record::Record;
 use proto::tool::Effect;
 use testkit::memory::faults::{Fault, Landing, OpKind};
 
@@ -185,6 +187,33 @@ async fn a_start_whose_answer_comes_too_late_is_not_used() {
         obs 1 unavailable StoppedBeforeEffect: The worker could not begin in time after it had claimed the call. Nothing happened."]]
     .assert_eq(&story);
     assert_eq!(effects, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_nobody_ever_answers_is_known_to_be_unused() {
+    let plan = Plan::none().on_starts("w1", Fault::LoseAnswer(Landing::Now));
+    let tool = ScriptedTool::new([Act::Say("restarted")]);
+    let (story, effects) = story(World::with(Effect::Irreversible, tool, &plan)).await;
+    expect![[r"
+        start 1 by w1
+        obs 0 unavailable StoppedBeforeEffect: The worker could not begin in time after it had claimed the call. Nothing happened."]]
+    .assert_eq(&story);
+    assert_eq!(effects, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_ready_too_late_does_not_start() {
+    let mut world = World::new(Effect::Irreversible, ScriptedTool::new([Act::SlowReady(2)]));
+    let mut call = world.call("a");
+    call.start_by = world.now().after(Duration::from_secs(1));
+    world.append(world.tool_leaf(), Record::ToolCall(call), Fence::None).await;
+    let _worker = world.worker();
+    world.until_acked().await;
+    expect![[r"
+        bar by w1
+        obs 0 unavailable NeverStarted: No worker was free to start the call in time. It never started and nothing happened."]]
+    .assert_eq(&world.story());
+    assert_eq!(world.tool.effects().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,6 +23,8 @@ enum Wanted {
     First(OpKind),
     /// The first append to a start subject.
     Start,
+    /// Each append to a start subject.
+    Starts,
     /// The first append of an observation.
     Observation,
     /// The operation with this number, from 0, of those that a worker may do on a call.
@@ -62,6 +64,10 @@ impl Plan {
 
     pub(crate) fn on_start(self, process: &'static str, fault: Fault) -> Self {
         self.and(process, Wanted::Start, fault)
+    }
+
+    pub(crate) fn on_starts(self, process: &'static str, fault: Fault) -> Self {
+        self.and(process, Wanted::Starts, fault)
     }
 
     pub(crate) fn on_observation(self, process: &'static str, fault: Fault) -> Self {
@@ -106,7 +112,7 @@ impl Faults for Plan {
                 of_process(planned)
                     && match planned.wanted {
                         Wanted::Kind(kind) | Wanted::First(kind) => kind == op.kind,
-                        Wanted::Start => {
+                        Wanted::Start | Wanted::Starts => {
                             op.kind == OpKind::Append && matches!(op.leaf, Some(Leaf::Start(_)))
                         }
                         Wanted::Observation => {
@@ -118,7 +124,7 @@ impl Faults for Plan {
             let Some(at) = state.planned.iter().position(is_meant) else { return };
             fault = state.planned[at].fault;
             state.fired += 1;
-            if !matches!(state.planned[at].wanted, Wanted::Kind(_)) {
+            if !matches!(state.planned[at].wanted, Wanted::Kind(_) | Wanted::Starts) {
                 state.planned.remove(at);
             }
         });

@@ -17,6 +17,10 @@ use worker::executor::{Ended, Executor, Job, NotStarted, Output, Prepared};
 pub(crate) enum Act {
     /// Writes this after 100 ms.
     Say(&'static str),
+    /// Writes `done` after this many seconds.
+    Slow(u64),
+    /// Is made ready after this many seconds, then writes `done`.
+    SlowReady(u64),
     /// Writes this much at once.
     Flood(usize),
     /// Fails in a way that may pass.
@@ -93,6 +97,9 @@ impl Executor for ScriptedTool {
         if let Act::Unready = act {
             std::future::pending::<()>().await;
         }
+        if let Act::SlowReady(seconds) = act {
+            sleep(Duration::from_secs(seconds)).await;
+        }
         if let Act::Refused { retryable } = act {
             return Err(NotStarted { why: "refused".into(), retryable });
         }
@@ -125,6 +132,11 @@ impl Prepared for Ready {
                 sleep(Duration::from_millis(100)).await;
                 Ended::Done(output(text))
             }
+            Act::Slow(seconds) => {
+                sleep(Duration::from_secs(seconds)).await;
+                Ended::Done(output("done"))
+            }
+            Act::SlowReady(_) => Ended::Done(output("done")),
             Act::Flood(bytes) => Ended::Done(output("x".repeat(bytes))),
             Act::Fail => {
                 Ended::Failed { output: output("busy"), why: "exit 75".into(), retryable: true }
