@@ -62,6 +62,8 @@ pub(crate) struct Arguments {
     scan: Scanner,
     state: State,
     tail: Tail,
+    /// Where the last fragment begins, as long as each repeated the one before it and went on.
+    repeats_from: Option<usize>,
 }
 
 impl Arguments {
@@ -73,6 +75,7 @@ impl Arguments {
             scan: Scanner::new(),
             state: State::Open,
             tail: Tail::default(),
+            repeats_from: Some(0),
         }
     }
 
@@ -148,6 +151,9 @@ impl Arguments {
             self.state = State::Broken(format!("the arguments are longer than {MOST} bytes"));
             return "";
         }
+        let last = self.repeats_from.and_then(|start| self.text.get(start..));
+        let repeats = last.is_some_and(|last| fragment.starts_with(last));
+        self.repeats_from = repeats.then_some(before);
         self.text.push_str(fragment);
         match self.advance(before) {
             Run::Open => "",
@@ -237,6 +243,11 @@ impl Arguments {
         let value = self.text.get(self.start..).unwrap_or_default().trim();
         if value.is_empty() {
             return Settled::Object(Map::new());
+        }
+        // Each fragment repeated the text so far, and it happened to read like nesting.
+        let repeated = self.repeats_from.filter(|start| *start > 0);
+        if let Some(Ok(map)) = repeated.and_then(|start| self.text.get(start..)).map(read_object) {
+            return Settled::Object(map);
         }
         match lenient::parse(value) {
             Ok(Value::Null) => Settled::Object(Map::new()),
@@ -383,7 +394,8 @@ mod tests {
     #[test]
     fn deltas_resends_and_seeds_come_to_the_same_object() {
         let whole = json!({"file": "a b", "n": 1});
-        let cases: [&[&str]; 10] = [
+        let cases: [&[&str]; 11] = [
+            &[r#"{"file":"#, r#"{"file":"a b","n":1}"#],
             &[r#"{"file":"#, r#""a b","n":1}"#],
             &[r#"{"fi"#, r#"{"file":"a"#, r#"{"file":"a b","n":1}"#],
             &[r#"{"file":"a"#, r#"{"file":"a b","n":1}"#],
