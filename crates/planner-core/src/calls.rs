@@ -63,7 +63,9 @@ fn deadline(thread: &Thread, call: &Call) -> Option<Timestamp> {
     match &call.start {
         StartState::Started { started, .. } if thread.is_stopping() => Some(started.until),
         StartState::Started { started, .. } => Some(dispatched.deadline.max(started.until)),
-        StartState::None | StartState::Barred => Some(dispatched.deadline),
+        StartState::None | StartState::Barred | StartState::BarredAfterCheck => {
+            Some(dispatched.deadline)
+        }
     }
 }
 
@@ -227,6 +229,10 @@ fn overdue(view: &View<'_>, call: &Call, dispatched: &ToolCall) -> Option<Decisi
             let text = "No worker started the call in time; it was barred and never happened.";
             never(Branch::OverdueBarred, call, ErrorCode::Unavailable, text)
         }
+        StartState::BarredAfterCheck => {
+            let observation = checked(call, ErrorCode::Unavailable);
+            closed(Branch::OverdueBarred, observation)
+        }
         StartState::Started { started, .. } => {
             let text = in_doubt_text(started);
             let observation = Observation::synthesised(call.id().clone(), ErrorCode::InDoubt, text);
@@ -245,6 +251,15 @@ pub fn in_doubt_text(started: &Started) -> String {
     )
 }
 
+/// The answer of a call whose attempts a worker has checked and barred, when the worker's own answer
+/// does not come.
+pub(crate) fn checked(call: &Call, code: ErrorCode) -> Observation {
+    let text = "The call had started; a check then found that its effect did not happen, and no \
+                further attempt is made.";
+    let observation = Observation::synthesised(call.id().clone(), code, text);
+    observation.with_receipt(Receipt::StoppedBeforeEffect)
+}
+
 fn never(branch: Branch, call: &Call, code: ErrorCode, text: &str) -> Decision {
     let observation = Observation::synthesised(call.id().clone(), code, text);
     closed(branch, observation.with_receipt(Receipt::NeverStarted))
@@ -259,6 +274,6 @@ pub fn closed(branch: Branch, observation: Observation) -> Decision {
 pub fn bar_fence(call: &Call) -> Sequence {
     match &call.start {
         StartState::Started { sequence, .. } => *sequence,
-        StartState::None | StartState::Barred => Sequence::NONE,
+        StartState::None | StartState::Barred | StartState::BarredAfterCheck => Sequence::NONE,
     }
 }

@@ -263,9 +263,14 @@ impl Thread {
             }
             Start::Barred(barred) => (&barred.tool_call_id, StartState::Barred),
         };
-        if let Some(call) = self.calls.get_mut(id) {
-            call.start = state;
-        }
+        let Some(call) = self.calls.get_mut(id) else { return };
+        call.start = match (&call.start, state) {
+            // A planner bars what has not started; a worker bars a start that it has checked.
+            (StartState::Started { .. } | StartState::BarredAfterCheck, StartState::Barred) => {
+                StartState::BarredAfterCheck
+            }
+            (_, state) => state,
+        };
     }
 
     fn fold_observation(&mut self, sequence: Sequence, observation: &Observation) {

@@ -6,7 +6,7 @@ use proto::ids::Sequence;
 use proto::live::Hint;
 use proto::observation::{Observation, Receipt};
 
-use crate::calls::{arm_or_rest, closed};
+use crate::calls::{arm_or_rest, checked, closed};
 use crate::ends;
 use crate::open_turn::seal;
 use crate::thread::{Call, StartState};
@@ -68,6 +68,10 @@ fn stop_call(view: &View<'_>, call: &Call) -> Option<Decision> {
         StartState::Barred => {
             let text = "Cancelled before it started; nothing happened.";
             Some(close(Branch::CancelBarred, call, text, Receipt::NeverStarted))
+        }
+        StartState::BarredAfterCheck => {
+            let observation = checked(call, ErrorCode::Cancelled);
+            Some(closed(Branch::CancelBarred, observation))
         }
         StartState::Started { started, .. } if view.now >= started.until => {
             let text = crate::calls::in_doubt_text(started);

@@ -204,6 +204,8 @@ pub enum StartState {
     },
     /// It never starts.
     Barred,
+    /// It had started; a check found no effect, and no further attempt is made.
+    BarredAfterCheck,
 }
 
 impl Thread {

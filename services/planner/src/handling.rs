@@ -16,6 +16,7 @@ use proto::fact::Fact;
 use proto::ids::{InstanceId, Sequence, ThreadRef};
 use proto::live::{HeldQuestion, Hint};
 use proto::subject::Leaf;
+use proto::time::Timestamp;
 use service_runtime::shutdown::Shutdown;
 use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit};
 
@@ -76,6 +77,9 @@ struct Look<'a> {
     shared: &'a Shared,
     place: ThreadRef,
     wake: Wake,
+    /// When the waking record was stored, and whether it was delivered before.
+    stored_at: Timestamp,
+    again: bool,
     permit: Option<OwnedSemaphorePermit>,
     turn_permit: Option<OwnedSemaphorePermit>,
     floor: Sequence,
@@ -96,6 +100,8 @@ impl<'a> Look<'a> {
             shared,
             place: delivery.stored.subject.thread.clone(),
             wake: Wake { sequence: delivery.stored.sequence, tick: *leaf == Leaf::Tick },
+            stored_at: delivery.stored.at,
+            again: delivery.count > 1,
             permit,
             turn_permit: None,
             floor: delivery.stored.sequence,
@@ -285,10 +291,15 @@ impl<'a> Look<'a> {
     async fn carry(&mut self, thread: &Thread, decision: Decision) -> Option<Verdict> {
         let now = self.shared.clock.now(thread.head.at);
         let carried = match decision.step {
-            Step::Fact(fact) => match self.admit(&fact) {
-                Some(verdict) => return Some(verdict),
-                None => self.append(thread, *fact).await,
-            },
+            Step::Fact(fact) => {
+                if let Some(verdict) = self.admit(&fact) {
+                    return Some(verdict);
+                }
+                match self.insure(thread, &fact).await {
+                    Ok(()) => self.append(thread, *fact).await,
+                    Err(error) => Err(error),
+                }
+            }
             Step::Dispatch(call) => carry::dispatch(self.shared, thread, *call).await,
             Step::Bar(id) => carry::bar(self.shared, thread, &id, now).await,
             Step::Arm(at) => return self.arm(thread, at).await,
@@ -335,7 +346,20 @@ impl<'a> Look<'a> {
         None
     }
 
-    async fn arm(&mut self, thread: &Thread, at: proto::time::Timestamp) -> Option<Verdict> {
+    /// A delivery that is older than an ack wait may long be somebody else's, even acknowledged: a
+    /// process that stood still cannot tell. A turn that is held by such a one would be watched by
+    /// nobody if this process died, so a tick is armed for its end before it begins. A fence that
+    /// does not hold refuses the turn as well.
+    async fn insure(&self, thread: &Thread, fact: &Fact) -> Result<(), BusError> {
+        let Fact::TurnStarted(turn) = fact else { return Ok(()) };
+        let age = self.shared.clock.now(thread.head.at).since(self.stored_at);
+        if self.again || age >= self.shared.ports.queues.ack_wait() {
+            carry::arm(self.shared, thread, turn.deadline).await?;
+        }
+        Ok(())
+    }
+
+    async fn arm(&mut self, thread: &Thread, at: Timestamp) -> Option<Verdict> {
         match carry::arm(self.shared, thread, at).await {
             Ok(Some(at)) => self.armed = Armed::At(at),
             Ok(None) => return self.note_lost(self.floor).await.err(),
@@ -385,7 +409,7 @@ impl<'a> Look<'a> {
         Verdict::Ack
     }
 
-    fn next_look(&self, thread: &Thread) -> proto::time::Timestamp {
+    fn next_look(&self, thread: &Thread) -> Timestamp {
         let turn = open_turn(thread).map(|open| open.started.deadline);
         let calls = planner_core::calls::earliest_deadline(thread);
         let later = self.shared.clock.now(thread.head.at).after(self.shared.config.sweep_every);
