@@ -1,0 +1,269 @@
+//! Judges a world while it runs: the named invariants after every record, the ledger's rules at
+//! every effect, and what a model is shown at every request.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use invariants::Checker;
+use ports::journal::Stored;
+use proto::call::{Disposition, RequestedCall, ToolCall};
+use proto::envelope::{DecodeError, Envelope};
+use proto::fact::Fact;
+use proto::ids::{Sequence, ThreadRef, ToolCallId};
+use proto::model::ModelRequest;
+use proto::observation::{Observation, Receipt};
+use proto::record::{Placed, Record};
+use proto::time::Timestamp;
+use proto::tool::Effect;
+use proto::transcript::Entry;
+
+use crate::processes::GRACE;
+use crate::shared::Violation;
+use crate::tools::{Effects, Ledger};
+
+/// One thread.
+#[derive(Default)]
+struct ThreadJudge {
+    checker: Checker,
+    is_active: bool,
+    finished: u32,
+    inputs: u32,
+    calls: u32,
+    /// A record that only newer processes may act on lies here.
+    too_new: Option<Sequence>,
+    poison: Vec<Sequence>,
+}
+
+/// One call, whatever its thread: ids are drawn from a space that worlds do not exhaust.
+#[derive(Default)]
+struct CallJudge {
+    effect: Option<Effect>,
+    answer: Option<Observation>,
+    /// The journal says that it never started.
+    never: Option<Sequence>,
+}
+
+/// All threads of a world.
+#[derive(Default)]
+pub struct Judge {
+    threads: BTreeMap<ThreadRef, ThreadJudge>,
+    calls: BTreeMap<ToolCallId, CallJudge>,
+}
+
+/// What one record means to the world.
+pub struct Judged {
+    /// What it breaks.
+    pub found: Vec<Violation>,
+    /// The record, if it can be read.
+    pub record: Option<Record>,
+}
+
+impl Judge {
+    /// Takes a record that was just written.
+    pub fn stored(&mut self, stored: &Stored, ledger: &Ledger) -> Judged {
+        let thread = self.threads.entry(stored.subject.thread.clone()).or_default();
+        let envelope = match Envelope::decode(&stored.payload) {
+            Ok(envelope) => envelope,
+            Err(error) => {
+                thread.unreadable(stored.sequence, &error);
+                return Judged { found: Vec::new(), record: None };
+            }
+        };
+        let mut found = Vec::new();
+        if let (Some(at), true) = (thread.too_new, stored.subject.leaf.is_plan()) {
+            let why = format!("{} was written after the unreadable {at}", stored.sequence);
+            found.push(Violation::new("too_new_decides_nothing", why));
+        }
+        let placed = Placed {
+            sequence: stored.sequence,
+            at: stored.at,
+            nonce: envelope.nonce,
+            record: envelope.body,
+        };
+        let broken = thread.checker.push(&placed);
+        found.extend(broken.into_iter().map(|v| Violation::new(v.invariant, v.to_string())));
+        thread.note(&placed.record);
+        found.extend(self.answers(&placed, ledger));
+        Judged { found, record: Some(placed.record) }
+    }
+
+    /// First answers count; one that says "never started" is held against the ledger.
+    fn answers(&mut self, placed: &Placed, ledger: &Ledger) -> Vec<Violation> {
+        match &placed.record {
+            Record::ToolCall(call) => {
+                self.call(&call.tool_call_id).effect = Some(call.terms.effect);
+                Vec::new()
+            }
+            Record::Observation(observation) => self.answered(placed.sequence, observation, ledger),
+            Record::Fact(Fact::CallClosed { observation }) => {
+                self.answered(placed.sequence, observation, ledger)
+            }
+            Record::Fact(Fact::TurnCompleted(turn)) => {
+                self.named(placed.sequence, &turn.calls, ledger)
+            }
+            Record::Fact(_) | Record::Input(_) | Record::Start(_) | Record::Tick => Vec::new(),
+        }
+    }
+
+    fn named(&mut self, at: Sequence, calls: &[RequestedCall], ledger: &Ledger) -> Vec<Violation> {
+        let mut found = Vec::new();
+        for call in calls {
+            if let Disposition::Answered(observation) = &call.disposition {
+                found.extend(self.answered(at, observation, ledger));
+            }
+        }
+        found
+    }
+
+    fn call(&mut self, id: &ToolCallId) -> &mut CallJudge {
+        self.calls.entry(id.clone()).or_default()
+    }
+
+    fn answered(
+        &mut self,
+        at: Sequence,
+        observation: &Observation,
+        ledger: &Ledger,
+    ) -> Vec<Violation> {
+        let id = &observation.tool_call_id;
+        let call = self.call(id);
+        call.answer.get_or_insert_with(|| observation.clone());
+        let needs_start = call.effect.is_some_and(Effect::needs_start);
+        if observation.receipt == Some(Receipt::NeverStarted) && needs_start {
+            call.never = Some(at);
+        }
+        let effects = ledger.of(id);
+        let mut found = Vec::new();
+        if call.never.is_some() && !effects.began.is_empty() {
+            let why = format!("{id} never started, says {at}; it did");
+            found.push(Violation::new("receipts_are_true", why));
+        }
+        if observation.is_ok() && needs_start && effects.began.is_empty() {
+            let why = format!("{id} succeeded, says {at}; it never began");
+            found.push(Violation::new("receipts_are_true", why));
+        }
+        found
+    }
+
+    /// An attempt begins its effect.
+    pub fn began(
+        &mut self,
+        thread: &ThreadRef,
+        call: &ToolCall,
+        attempt: u32,
+        effects: &Effects,
+        now: Timestamp,
+    ) -> Vec<Violation> {
+        let id = &call.tool_call_id;
+        let mut found = Vec::new();
+        let effect = call.terms.effect;
+        if effect == Effect::Irreversible && effects.began.len() > 1 {
+            let why = format!("{id} of {thread} began {} times", effects.began.len());
+            found.push(Violation::new("irreversible_once", why));
+        }
+        if effect == Effect::Checkable && effects.began.len() > 1 && !effects.landed.is_empty() {
+            let why = format!("{id} of {thread} began again after its effect had landed");
+            found.push(Violation::new("checkable_once", why));
+        }
+        // A claim may take half a grace between its look at the time and the effect.
+        let claim = if effect.needs_start() { GRACE / 2 } else { Duration::ZERO };
+        if attempt == 1 && now > call.start_by.after(claim) {
+            let late = now.since(call.start_by).as_millis();
+            let why = format!("{id} of {thread} began {late} ms after its start_by");
+            found.push(Violation::new("nothing_starts_late", why));
+        }
+        if self.call(id).never.is_some() {
+            let why = format!("{id} of {thread} began after the journal said never");
+            found.push(Violation::new("receipts_are_true", why));
+        }
+        found
+    }
+
+    /// A model is asked.
+    pub fn asked(&self, request: &ModelRequest) -> Vec<Violation> {
+        let mut found = Vec::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for entry in request.transcript.entries() {
+            let Entry::Turn(turn) = entry else { continue };
+            if turn.calls.is_empty() && turn.text.trim().is_empty() {
+                found.push(Violation::new("request_is_valid", "a reply without words and calls"));
+            }
+            for call in &turn.calls {
+                let id = call.tool_call_id();
+                if !seen.insert(id.clone()) {
+                    found.push(Violation::new("request_is_valid", format!("{id} is there twice")));
+                }
+                found.extend(self.shown(id, call.observation()));
+            }
+        }
+        if !request.transcript.entries().iter().any(|entry| matches!(entry, Entry::User { .. })) {
+            found.push(Violation::new("request_is_valid", "no user has spoken"));
+        }
+        found
+    }
+
+    /// The model reads the first answer in sequence order and no other.
+    fn shown(&self, id: &ToolCallId, observation: &Observation) -> Option<Violation> {
+        let answer = self.calls.get(id).and_then(|call| call.answer.as_ref());
+        let same = answer.is_some_and(|answer| answer == observation);
+        (!same).then(|| {
+            let why = format!("{id}: the model reads {observation:?}, the journal says {answer:?}");
+            Violation::new("first_answer_is_shown", why)
+        })
+    }
+
+    /// Whether a run of the thread is active.
+    pub fn is_active(&self, thread: &ThreadRef) -> bool {
+        self.threads.get(thread).is_some_and(|thread| thread.is_active)
+    }
+
+    /// What a quiet thread has left undone. A thread that this version may not act on rests as it is.
+    pub fn at_rest(&self) -> Vec<(ThreadRef, Vec<Violation>)> {
+        let readable = self.threads.iter().filter(|(_, thread)| thread.too_new.is_none());
+        let judged = readable.map(|(place, thread)| {
+            let mut found: Vec<_> = thread.checker.at_rest();
+            found.truncate(3);
+            let found = found.into_iter().map(|v| Violation::new(v.invariant, v.to_string()));
+            (place.clone(), found.collect())
+        });
+        judged.collect()
+    }
+
+    /// Whether newer processes have to come before the thread goes on.
+    pub fn is_too_new(&self, thread: &ThreadRef) -> bool {
+        self.threads.get(thread).is_some_and(|thread| thread.too_new.is_some())
+    }
+
+    /// Runs that ended, inputs that came, calls that were dispatched.
+    pub fn totals(&self) -> [u64; 3] {
+        let sum = |pick: fn(&ThreadJudge) -> u32| {
+            self.threads.values().map(|thread| u64::from(pick(thread))).sum()
+        };
+        [sum(|thread| thread.finished), sum(|thread| thread.inputs), sum(|thread| thread.calls)]
+    }
+}
+
+impl ThreadJudge {
+    fn unreadable(&mut self, at: Sequence, error: &DecodeError) {
+        match error {
+            DecodeError::TooNew { .. } => self.too_new = self.too_new.or(Some(at)),
+            DecodeError::Malformed(_) => self.poison.push(at),
+        }
+    }
+
+    fn note(&mut self, record: &Record) {
+        match record {
+            Record::Input(_) => self.inputs += 1,
+            Record::ToolCall(_) => self.calls += 1,
+            Record::Fact(Fact::TurnStarted(_)) => self.is_active = true,
+            Record::Fact(Fact::RunFinished(_)) => {
+                self.is_active = false;
+                self.finished += 1;
+            }
+            Record::Fact(Fact::Parked { sequence, .. }) => {
+                self.poison.retain(|at| at != sequence);
+            }
+            Record::Fact(_) | Record::Start(_) | Record::Observation(_) | Record::Tick => {}
+        }
+    }
+}
