@@ -1,1 +1,1 @@
-//! Whole-program tests: real binaries, free ports, own folders, kill -9.
+//! Whole-program tests: the real program, free ports, own folders, kill -9. All of it is in `tests`.

@@ -1,2 +1,38 @@
 //! The one binary: command line and all-in-one mode.
-fn main() {}
+//!
+//! Reading order: [`arguments`] · [`commands`], one file each · [`launch`]: from an agent to its end
+//! · [`session`]: one watched run · [`follow`], [`screen`]: what is seen · [`engine`], [`wiring`]:
+//! what runs · [`control`]: the door to a running process · [`demo`]: the demo's world
+
+mod agent_files;
+mod arguments;
+mod commands;
+mod control;
+mod demo;
+mod engine;
+mod failure;
+mod follow;
+mod inputs;
+mod interrupts;
+mod launch;
+mod person;
+mod program;
+mod remembered;
+mod screen;
+mod session;
+mod settings;
+mod telemetry;
+mod threads;
+mod watched;
+mod wiring;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    // Before all else: the guard's surroundings are those of the tool it becomes.
+    if words.next().is_some_and(|word| word == worker::executor::guard::SUBCOMMAND) {
+        return worker::executor::guard::main(words);
+    }
+    program::main()
+}

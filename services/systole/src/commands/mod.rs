@@ -1,0 +1,51 @@
+//! One file per command.
+
+pub(crate) mod cancel;
+pub(crate) mod demo;
+pub(crate) mod run;
+pub(crate) mod show;
+pub(crate) mod tools;
+
+use std::io;
+
+use crate::arguments::Common;
+use crate::screen::View;
+use crate::screen::canvas::{Canvas, Columns, terminal_columns};
+use crate::screen::human::HumanView;
+use crate::screen::json::JsonView;
+use crate::screen::style::Palette;
+use crate::settings::Environment;
+
+/// What every command is given.
+pub(crate) struct Context {
+    pub(crate) common: Common,
+    pub(crate) environment: Environment,
+    /// How this program was called.
+    pub(crate) program: String,
+}
+
+impl Context {
+    /// The colours of standard output.
+    pub(crate) fn palette(&self) -> Palette {
+        Palette::new(self.environment.wants_colours(self.common.color))
+    }
+
+    /// A view of a running thread on standard output.
+    pub(crate) fn view(&self, json: bool) -> Box<dyn View> {
+        if json {
+            return Box::new(JsonView::new(io::stdout()));
+        }
+        let live = io::IsTerminal::is_terminal(&io::stdout());
+        let live = live && self.environment.has_smart_terminal();
+        let columns: Option<Columns> = if live { Some(terminal_columns) } else { None };
+        Box::new(HumanView::new(Canvas::new(io::stdout(), columns), self.palette()))
+    }
+
+    /// The program with the flags that lead to the same store.
+    pub(crate) fn same_store(&self, command: &str) -> String {
+        let store = self.common.store.display().to_string();
+        let is_usual = store == ".systole/systole.db";
+        let flag = if is_usual { String::new() } else { format!(" --store {store}") };
+        format!("{}{flag} {command}", self.program)
+    }
+}

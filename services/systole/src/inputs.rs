@@ -1,0 +1,57 @@
+//! What the command line appends: messages, cancels, decisions.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ports::BusError;
+use ports::append::{Landed, Patience, append_surely};
+use ports::clock::Ids;
+use ports::journal::{Append, Fence, Journal};
+use proto::envelope::Envelope;
+use proto::ids::{InputKey, Partition, Sequence, TenantId, ThreadId, ThreadRef};
+use proto::input::{Input, InputBody, Source};
+use proto::record::Record;
+use proto::subject::{Leaf, Subject};
+
+/// The tenant of a command line.
+const TENANT: &str = "default";
+
+/// The tenant of a command line.
+pub(crate) fn tenant() -> TenantId {
+    TenantId::new(TENANT).unwrap_or_else(|_| unreachable!("letters only"))
+}
+
+/// Where a thread of the command line lives.
+pub(crate) fn place(thread: ThreadId) -> ThreadRef {
+    ThreadRef { partition: Partition(0), tenant: tenant(), thread }
+}
+
+/// A key that nobody else makes.
+pub(crate) fn fresh_key(ids: &dyn Ids) -> InputKey {
+    InputKey::new(ids.nonce().as_str())
+        .unwrap_or_else(|_| unreachable!("a nonce is a printable token"))
+}
+
+/// Appends an input; the same key in the same thread is the same input.
+pub(crate) async fn append(
+    journal: &Arc<dyn Journal>,
+    ids: &dyn Ids,
+    place: &ThreadRef,
+    key: InputKey,
+    body: InputBody,
+) -> Result<Sequence, BusError> {
+    let nonce = ids.nonce();
+    let dedup = format!("{}/{}/{key}", place.tenant, place.thread);
+    let record = Record::Input(Input { key, source: Source::Client, body });
+    let append = Append {
+        subject: Subject::new(place.clone(), Leaf::In),
+        payload: Bytes::from(Envelope::new(nonce.clone(), None, record).encode()),
+        nonce,
+        fence: Fence::None,
+        dedup: Some(dedup),
+    };
+    match append_surely(journal.as_ref(), &append, Patience::default()).await? {
+        Landed::At(sequence) | Landed::Duplicate(sequence) => Ok(sequence),
+        Landed::Lost { .. } => Err(BusError::Refused("an input has no fence".to_owned())),
+    }
+}

@@ -1,0 +1,56 @@
+//! Ctrl-C and its kin: the first asks for a clean end, the second ends at once.
+
+use std::io;
+
+use service_runtime::tasks::TaskSet;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::failure::Exit;
+
+/// Hears signals while it lives.
+pub(crate) struct Interrupts {
+    asked: watch::Receiver<bool>,
+    _tasks: TaskSet,
+}
+
+impl Interrupts {
+    /// From now on signals are heard here and no longer end the process by themselves.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let mut kinds = [
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ];
+        let (tell, asked) = watch::channel(false);
+        let mut tasks = TaskSet::new();
+        tasks.start("interrupts", async move {
+            let [interrupt, terminate, hangup] = &mut kinds;
+            for round in 0..2_u8 {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                    _ = hangup.recv() => {}
+                }
+                tell.send_replace(true);
+                if round > 0 {
+                    // Tools die with this process; the journal has all that was accepted.
+                    std::process::exit(i32::from(Exit::Abandoned.code()));
+                }
+            }
+        });
+        Ok(Self { asked, _tasks: tasks })
+    }
+
+    /// Whether a clean end was asked for.
+    pub(crate) fn is_asked(&self) -> bool {
+        *self.asked.borrow()
+    }
+
+    /// Waits for it.
+    pub(crate) async fn asked(&mut self) {
+        if self.asked.wait_for(|asked| *asked).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

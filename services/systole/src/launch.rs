@@ -1,0 +1,195 @@
+//! From an agent to its end: opens the store, starts planner and worker, gives or finds the input,
+//! watches, and lets go.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use planner_core::Thread;
+use ports::BusError;
+use ports::journal::Journal;
+use proto::fact::Fact;
+use proto::ids::{AgentName, InputKey, Sequence, ThreadRef, ToolName};
+use proto::input::{InputBody, Message};
+use proto::record::Record;
+
+use crate::agent_files::LoadedAgent;
+use crate::arguments::Common;
+use crate::control::Door;
+use crate::engine::Engine;
+use crate::failure::{Exit, Failure};
+use crate::follow::{Follower, decode};
+use crate::inputs;
+use crate::interrupts::Interrupts;
+use crate::remembered::Remembered;
+use crate::screen::View;
+use crate::session::{Ending, Parts, Session};
+use crate::settings::Environment;
+use crate::wiring::{ChosenModel, Store};
+
+/// What to run and how.
+pub(crate) struct Launch<'a> {
+    pub(crate) common: &'a Common,
+    pub(crate) environment: &'a Environment,
+    pub(crate) loaded: &'a LoadedAgent,
+    pub(crate) model: &'a ChosenModel,
+    pub(crate) approve: &'a [ToolName],
+    /// Goes on with a thread, once its id is put behind it.
+    pub(crate) command: String,
+    /// Whether `command` takes the thread's id.
+    pub(crate) names_thread: bool,
+    pub(crate) json: bool,
+}
+
+/// Which run to watch.
+pub(crate) enum Aim {
+    /// A run that begins with this message.
+    Begin { place: ThreadRef, key: InputKey, message: Message },
+    /// A run that is under way, or one that is over.
+    GoOn { place: ThreadRef },
+}
+
+impl Aim {
+    fn place(&self) -> &ThreadRef {
+        match self {
+            Self::Begin { place, .. } | Self::GoOn { place } => place,
+        }
+    }
+}
+
+/// A watched run that has ended, with its view for closing words.
+pub(crate) struct Ended {
+    pub(crate) ending: Ending,
+    pub(crate) session: Session,
+    pub(crate) place: ThreadRef,
+}
+
+impl Ended {
+    /// How the program ends.
+    pub(crate) fn exit(&self) -> Exit {
+        match self.ending {
+            Ending::Finished(exit) => exit,
+            Ending::Interrupted | Ending::PipeClosed => Exit::Interrupted,
+        }
+    }
+}
+
+impl Launch<'_> {
+    /// Runs it in `store` until the thread is at rest or somebody interrupts.
+    pub(crate) async fn run(
+        &self,
+        store: &Store,
+        aim: Aim,
+        mut view: Box<dyn View>,
+        interrupts: &mut Interrupts,
+    ) -> Result<Ended, Failure> {
+        let place = aim.place().clone();
+        let shown_to = self.accept(store, &aim).await?;
+        let mut engine = Engine::new(store.trouble());
+        let model = store.start(&mut engine, self).await?;
+        let intro = format!("{} · thread {} · {model}", self.loaded.agent.name, place.thread);
+        // A view that nobody looks at is noticed with the first event.
+        view.note(&intro).unwrap_or_default();
+        self.open_door(store, &mut engine);
+        let mut session = Session::new(self.parts(store, &place, view, shown_to).await?);
+        let ending = session.watch(&mut engine, interrupts).await?;
+        Ok(Ended { ending, session, place })
+    }
+
+    /// Appends the message; answers what lies before the run.
+    async fn accept(&self, store: &Store, aim: &Aim) -> Result<Sequence, Failure> {
+        self.remember();
+        let ports = store.ports();
+        match aim {
+            Aim::GoOn { place } => Ok(before_last_run(&ports.journal, place).await?),
+            Aim::Begin { place, key, message } => {
+                let (key, body) = (key.clone(), InputBody::Message(message.clone()));
+                let ids = ports.ids.as_ref();
+                let at = inputs::append(&ports.journal, ids, place, key, body).await?;
+                Ok(Sequence(at.0.saturating_sub(1)))
+            }
+        }
+    }
+
+    /// Later questions about this agent can then be answered without its files.
+    fn remember(&self) {
+        let contracts = self.loaded.tools.iter().map(|tool| tool.definition.contract.clone());
+        let remembered =
+            Remembered { agent: self.loaded.agent.clone(), tools: contracts.collect() };
+        if let Err(error) = remembered.keep(&self.common.store) {
+            tracing::warn!(%error, "the agent could not be kept for `show --prompt`");
+        }
+    }
+
+    async fn parts(
+        &self,
+        store: &Store,
+        place: &ThreadRef,
+        view: Box<dyn View>,
+        shown_to: Sequence,
+    ) -> Result<Parts, Failure> {
+        let ports = store.ports();
+        let follower = Follower::new(Arc::clone(&ports.journal), place.clone());
+        let command = if self.names_thread {
+            format!("{} --thread {}", self.command, place.thread)
+        } else {
+            self.command.clone()
+        };
+        Ok(Parts {
+            journal: Arc::clone(&ports.journal),
+            clock: Arc::clone(&ports.clock),
+            ids: Arc::clone(&ports.ids),
+            follower: follower.with_live(ports.live.as_ref()).await?,
+            view,
+            approve: self.approve.to_vec(),
+            shown_to,
+            command,
+            may_ask: !self.json,
+        })
+    }
+
+    fn open_door(&self, store: &Store, engine: &mut Engine) {
+        let ports = store.ports();
+        match Door::open(&real(&self.common.store)) {
+            Ok(door) => {
+                let (journal, ids) = (Arc::clone(&ports.journal), Arc::clone(&ports.ids));
+                engine.start_background("control", door.serve(journal, ids));
+            }
+            Err(error) => tracing::warn!(%error, "`systole cancel` cannot reach this process"),
+        }
+    }
+}
+
+/// The file behind links, so that everybody finds the same socket beside it.
+pub(crate) fn real(store: &Path) -> PathBuf {
+    store.canonicalize().unwrap_or_else(|_| store.to_owned())
+}
+
+/// The last record of the runs before the newest one.
+async fn before_last_run(
+    journal: &Arc<dyn Journal>,
+    place: &ThreadRef,
+) -> Result<Sequence, BusError> {
+    let mut ends = Vec::new();
+    let mut thread = Thread::new(place.clone());
+    for stored in journal.read(place, Sequence::NONE, Sequence::NONE).await? {
+        let Ok(placed) = decode(&stored) else { continue };
+        if matches!(&placed.record, Record::Fact(Fact::RunFinished(_))) {
+            ends.push(placed.sequence);
+        }
+        thread.apply(&stored.subject.leaf, &placed);
+    }
+    // Of a thread at rest the newest run is over and is the one to show.
+    let back = if thread.is_at_rest() { 2 } else { 1 };
+    let index = ends.len().checked_sub(back);
+    Ok(index.and_then(|index| ends.get(index)).copied().unwrap_or(Sequence::NONE))
+}
+
+/// A message with what the command line says about it.
+pub(crate) fn message(
+    text: String,
+    agent: &AgentName,
+    approve: &[ToolName],
+    complexity: Option<u32>,
+) -> Message {
+    Message { text, agent: Some(agent.clone()), approve: approve.to_vec(), complexity }
+}

@@ -1,0 +1,76 @@
+//! From the command line to an exit code.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::arguments::{Arguments, Command, Tools};
+use crate::commands::{Context, cancel, demo, run, show, tools};
+use crate::demo::{service, tool};
+use crate::failure::{Exit, Failure};
+use crate::settings::Environment;
+use crate::{telemetry, wiring};
+
+/// Parses, runs, and says what went wrong.
+pub(crate) fn main() -> ExitCode {
+    wiring::install_tls();
+    let arguments = Arguments::parse();
+    let environment = Environment::of_process();
+    telemetry::start(&arguments.common, environment.wants_colours(arguments.common.color));
+    let program = std::env::args().next().unwrap_or_else(|| "systole".to_owned());
+    let context = Context { common: arguments.common, environment, program };
+    let json = wants_json(&arguments.command);
+    let done = runtime().and_then(|runtime| {
+        let done = runtime.block_on(carry_out(&context, arguments.command));
+        // Whatever still runs, such as a read of standard input, ends with the process.
+        runtime.shutdown_background();
+        done
+    });
+    let exit = done.unwrap_or_else(|failure| {
+        report(&failure, json);
+        failure.exit
+    });
+    ExitCode::from(exit.code())
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    built.map_err(|error| Failure::other("the runtime", error))
+}
+
+async fn carry_out(context: &Context, command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Run(run) => run::run(context, &run).await,
+        Command::Demo(demo) => demo::demo(context, &demo).await,
+        Command::Show(show) => show::show(context, &show).await,
+        Command::Cancel(cancel) => cancel::cancel(context, &cancel).await,
+        Command::Tools(Tools::Check { files, json }) => tools::check(context, &files, json),
+        Command::DemoService(asked) => service::serve(&asked).await.map(|()| Exit::Done),
+        Command::DemoTool(asked) => tool::run(&asked, &context.environment).await,
+    }
+}
+
+fn wants_json(command: &Command) -> bool {
+    match command {
+        Command::Run(run) => run.json,
+        Command::Demo(demo) => demo.json,
+        Command::Show(show) => show.json,
+        Command::Cancel(cancel) => cancel.json,
+        Command::Tools(Tools::Check { json, .. }) => *json,
+        Command::DemoService(_) | Command::DemoTool(_) => false,
+    }
+}
+
+/// For people on standard error; for programs that read events also as the last line.
+fn report(failure: &Failure, json: bool) {
+    let text = format!("systole: {failure}\n");
+    // Without anybody to tell, the exit code has to do.
+    io::stderr().write_all(text.as_bytes()).unwrap_or_default();
+    if json {
+        let line = json!({"type": "error", "code": failure.code, "message": failure.to_string()});
+        writeln!(io::stdout(), "{line}").unwrap_or_default();
+    }
+}

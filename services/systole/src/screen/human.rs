@@ -1,0 +1,356 @@
+//! Events as running text for people: thoughts and words as they come, one line per tool call,
+//! a summary at the end.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use planner_core::Thread;
+use planner_core::thread::{Call, Logged};
+use planner_core::toolbox::FINISH;
+use proto::event::{Event, ThreadEvent};
+use proto::fact::SealReason;
+use proto::ids::{Sequence, ToolCallId};
+use proto::live::Channel;
+use proto::time::Timestamp;
+use serde_json::Value;
+
+use super::call_line::{self, CallShown, Standing};
+use super::canvas::{Canvas, row};
+use super::reply::{Line, Reply};
+use super::style::{Palette, Tone};
+use super::text::{clean, columns, cut, one_line, wrap};
+use super::{View, summary};
+
+/// Lines of an input that are shown.
+const INPUT_LINES: usize = 6;
+
+/// Running text on a terminal or in a pipe.
+pub(crate) struct HumanView<W> {
+    canvas: Canvas<W>,
+    palette: Palette,
+    reply: Option<Reply>,
+    calls: BTreeMap<ToolCallId, OpenCall>,
+    said: String,
+    began: Option<Timestamp>,
+    now: Timestamp,
+    frame: usize,
+}
+
+struct OpenCall {
+    shown: CallShown,
+    since: Timestamp,
+    order: Sequence,
+}
+
+impl<W: Write> HumanView<W> {
+    pub(crate) fn new(canvas: Canvas<W>, palette: Palette) -> Self {
+        Self {
+            canvas,
+            palette,
+            reply: None,
+            calls: BTreeMap::new(),
+            said: String::new(),
+            began: None,
+            now: Timestamp::default(),
+            frame: 0,
+        }
+    }
+
+    fn lines_of(&mut self, event: &ThreadEvent, thread: &Thread) -> Vec<String> {
+        let at = event.at.unwrap_or(self.now);
+        match &event.event {
+            Event::Input { input, text } => self.input(input, text, at),
+            Event::TurnStarted { turn, start, .. } => self.turn_started(event, *turn, *start),
+            Event::Delta { channel, offset, delta, .. } => {
+                self.piece(event.sequence, *channel, *offset, delta)
+            }
+            Event::TurnCompleted { text, .. } => self.turn_ended(text, thread, None),
+            Event::TurnSealed { text, why, .. } => self.turn_ended(text, thread, Some(*why)),
+            Event::ToolCall { tool_call_id, tool, arguments, effect, .. } => {
+                let shown = CallShown::new(tool, arguments, Some(*effect));
+                self.call(tool_call_id, OpenCall { shown, since: at, order: event.sequence })
+            }
+            Event::ToolStarted { .. } | Event::ToolBarred { .. } => Vec::new(),
+            Event::Observation { tool_call_id, .. } => {
+                self.observation(tool_call_id, &event.event, at, thread)
+            }
+            Event::ApprovalAsked { tool_call_id, .. } => self.approval(tool_call_id, thread),
+            Event::RunFinished { answer, .. } => self.finished(answer, &event.event, at),
+            Event::Parked { parked, why } => {
+                vec![self.tinted(
+                    Tone::Bad,
+                    &format!("! record {parked} was set aside: {}", one_line(why)),
+                )]
+            }
+        }
+    }
+
+    fn tinted(&self, tone: Tone, text: &str) -> String {
+        self.palette.paint(tone, &cut(text, self.canvas.width()))
+    }
+
+    fn input(&mut self, kind: &str, text: &str, at: Timestamp) -> Vec<String> {
+        self.began.get_or_insert(at);
+        match kind {
+            "cancel" => vec![self.tinted(Tone::Warm, &format!("■ cancel: {}", one_line(text)))],
+            "decision" => Vec::new(),
+            _ => self.words_of_user(text),
+        }
+    }
+
+    fn words_of_user(&self, text: &str) -> Vec<String> {
+        let width = self.canvas.width().saturating_sub(2);
+        let all = wrap(&clean(&alert_words(text).unwrap_or_else(|| text.to_owned())), width);
+        let more = all.len().saturating_sub(INPUT_LINES);
+        let mut lines: Vec<String> = all
+            .iter()
+            .take(INPUT_LINES)
+            .map(|line| format!("{} {line}", self.palette.paint(Tone::Strong, "▌")))
+            .collect();
+        if more > 0 {
+            lines.push(self.tinted(Tone::Faint, &format!("▌ … {more} more lines")));
+        }
+        lines
+    }
+
+    fn turn_started(&mut self, event: &ThreadEvent, turn: u32, start: u32) -> Vec<String> {
+        let mut lines = self.end_reply();
+        self.reply = Some(Reply::new(event.sequence, self.text_width()));
+        let title =
+            if start > 1 { format!("turn {turn}, asked again ") } else { format!("turn {turn} ") };
+        let rule = self.canvas.width().min(60).saturating_sub(columns(&title)).saturating_sub(3);
+        lines.push(String::new());
+        lines.push(self.tinted(Tone::Faint, &format!("── {title}{}", "─".repeat(rule))));
+        lines
+    }
+
+    fn text_width(&self) -> Option<usize> {
+        self.canvas.wrap_width().map(|width| width.min(100).saturating_sub(2))
+    }
+
+    fn piece(
+        &mut self,
+        started: Sequence,
+        channel: Channel,
+        offset: u64,
+        delta: &str,
+    ) -> Vec<String> {
+        let Some(reply) = self.reply.as_mut().filter(|reply| reply.started == started) else {
+            return Vec::new();
+        };
+        let lines = reply.piece(channel, offset, delta);
+        self.dressed(lines)
+    }
+
+    fn dressed(&self, lines: Vec<Line>) -> Vec<String> {
+        lines.into_iter().map(|(channel, line)| self.dress(channel, &line)).collect()
+    }
+
+    fn dress(&self, channel: Channel, line: &str) -> String {
+        match channel {
+            Channel::Text if line.is_empty() => String::new(),
+            Channel::Text => format!("  {line}"),
+            Channel::Reasoning => self.palette.paint(Tone::Faint, &format!("┆ {line}")),
+        }
+    }
+
+    fn turn_ended(
+        &mut self,
+        text: &str,
+        thread: &Thread,
+        sealed: Option<SealReason>,
+    ) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(reply) = &mut self.reply {
+            lines.extend(reply.whole(Channel::Reasoning, last_reasoning(thread)));
+            lines.extend(reply.whole(Channel::Text, text));
+        }
+        let mut lines = self.dressed(lines);
+        lines.extend(self.end_reply());
+        text.clone_into(&mut self.said);
+        if let Some(why) = sealed {
+            let text = format!("  … the reply was cut short: {}", seal_words(why));
+            lines.push(self.tinted(Tone::Warm, &text));
+        }
+        lines
+    }
+
+    fn end_reply(&mut self) -> Vec<String> {
+        let lines = self.reply.take().map(|mut reply| reply.finish()).unwrap_or_default();
+        self.dressed(lines)
+    }
+
+    fn call(&mut self, id: &ToolCallId, call: OpenCall) -> Vec<String> {
+        let lines = if self.canvas.is_live() {
+            Vec::new()
+        } else {
+            vec![call_line::line(&call.shown, &Standing::Sent, self.canvas.width(), self.palette)]
+        };
+        self.calls.insert(id.clone(), call);
+        lines
+    }
+
+    fn observation(
+        &mut self,
+        id: &ToolCallId,
+        event: &Event,
+        at: Timestamp,
+        thread: &Thread,
+    ) -> Vec<String> {
+        let Event::Observation { code, content, receipt, duration_ms, .. } = event else {
+            return Vec::new();
+        };
+        let open = self.calls.remove(id);
+        let took = duration_ms.map(std::time::Duration::from_millis);
+        let took = took.or_else(|| open.as_ref().map(|open| at.since(open.since)));
+        let content = content.clone();
+        let standing = Standing::Answered { code: *code, receipt: *receipt, took, content };
+        let shown = match open {
+            Some(open) => open.shown,
+            None => match thread.calls.get(id) {
+                Some(call) if is_silent(call) => return Vec::new(),
+                Some(call) => shown(call),
+                None => return Vec::new(),
+            },
+        };
+        vec![call_line::line(&shown, &standing, self.canvas.width(), self.palette)]
+    }
+
+    fn approval(&self, id: &ToolCallId, thread: &Thread) -> Vec<String> {
+        let Some(call) = thread.calls.get(id) else { return Vec::new() };
+        let effect = call.requested.terms.as_ref().map_or("unknown", |terms| terms.effect.as_str());
+        let head = format!("  ⚠ {} needs your approval", one_line(&call.requested.tool));
+        let mut lines = vec![format!("{} ({effect})", self.palette.paint(Tone::Warm, &head))];
+        let arguments = Value::Object(call.requested.arguments.clone());
+        let arguments = serde_json::to_string_pretty(&arguments).unwrap_or_default();
+        let width = self.canvas.width().saturating_sub(6);
+        lines.extend(
+            wrap(&clean(&arguments), width).into_iter().map(|line| format!("      {line}")),
+        );
+        lines
+    }
+
+    fn finished(&mut self, answer: &str, event: &Event, at: Timestamp) -> Vec<String> {
+        let mut lines = self.end_reply();
+        if answer.trim() != self.said.trim() {
+            let width = self.text_width().unwrap_or(usize::MAX);
+            lines.extend(
+                wrap(&clean(answer), width).iter().map(|line| self.dress(Channel::Text, line)),
+            );
+        }
+        let took = self.began.take().map(|began| at.since(began));
+        lines.push(String::new());
+        lines.extend(summary::lines(event, took, self.canvas.width(), self.palette));
+        lines
+    }
+
+    /// The rows that are drawn anew: the growing line, then the open calls.
+    fn rows(&self) -> Vec<String> {
+        let width = self.canvas.width();
+        let mut rows = Vec::new();
+        if let Some((channel, text)) = self.reply.as_ref().and_then(Reply::growing) {
+            rows.push(self.dress(channel, &row(text, width.saturating_sub(2))));
+        }
+        let mut open: Vec<&OpenCall> = self.calls.values().collect();
+        open.sort_by_key(|call| call.order);
+        rows.extend(open.into_iter().map(|call| {
+            let since = self.now.since(call.since);
+            let standing = Standing::Running { frame: self.frame, since };
+            call_line::line(&call.shown, &standing, width, self.palette)
+        }));
+        rows
+    }
+
+    fn draw(&mut self, lines: &[String]) -> io::Result<()> {
+        let rows = self.rows();
+        self.canvas.draw(lines, &rows)
+    }
+}
+
+/// An Alertmanager webhook in a few words.
+fn alert_words(text: &str) -> Option<String> {
+    let webhook: Value = serde_json::from_str(text).ok()?;
+    let first = webhook.get("alerts")?.get(0)?;
+    let word = |path: &str| first.pointer(path).and_then(Value::as_str).unwrap_or("?");
+    let status = webhook.get("status").and_then(Value::as_str)?;
+    Some(format!(
+        "alert {} {status} since {}\n{}",
+        word("/labels/alertname"),
+        word("/startsAt"),
+        word("/annotations/summary")
+    ))
+}
+
+fn last_reasoning(thread: &Thread) -> &str {
+    match thread.log.last() {
+        Some(Logged::Turn { reasoning, .. }) => reasoning,
+        Some(Logged::User { .. } | Logged::Note { .. }) | None => "",
+    }
+}
+
+fn seal_words(why: SealReason) -> &'static str {
+    match why {
+        SealReason::OwnerLost => "the process that asked is gone; its calls go on",
+        SealReason::StreamBroken => "the model's stream broke; its calls go on",
+        SealReason::Interrupted => "interrupted",
+    }
+}
+
+fn shown(call: &Call) -> CallShown {
+    let effect = call.requested.terms.as_ref().map(|terms| terms.effect);
+    CallShown::new(&call.requested.tool, &call.requested.arguments, effect)
+}
+
+/// A call that only carries the answer.
+fn is_silent(call: &Call) -> bool {
+    call.requested.tool == FINISH
+        && call.closed.as_ref().is_some_and(proto::observation::Observation::is_ok)
+}
+
+impl<W: Write + Send> View for HumanView<W> {
+    fn event(&mut self, event: &ThreadEvent, thread: &Thread) -> io::Result<()> {
+        let lines = self.lines_of(event, thread);
+        self.draw(&lines)
+    }
+
+    fn tick(&mut self, now: Timestamp) -> io::Result<()> {
+        self.now = now;
+        self.frame = self.frame.wrapping_add(1);
+        if self.calls.is_empty() { Ok(()) } else { self.draw(&[]) }
+    }
+
+    fn note(&mut self, text: &str) -> io::Result<()> {
+        let width = self.canvas.wrap_width().unwrap_or(usize::MAX);
+        let lines = wrap(&clean(text), width);
+        let lines: Vec<String> =
+            lines.iter().map(|line| self.palette.paint(Tone::Faint, line)).collect();
+        self.draw(&lines)
+    }
+
+    fn ask(&mut self, call: &Call) -> io::Result<bool> {
+        let question = format!("  approve {}? [y/N] ", one_line(&call.requested.tool));
+        let question = self.palette.paint(Tone::Strong, &question);
+        self.canvas.ask(&[], &question)?;
+        Ok(true)
+    }
+
+    fn left(&mut self, thread: &Thread, command: &str) -> io::Result<()> {
+        let mut lines = self.end_reply();
+        self.calls.clear();
+        lines.push(String::new());
+        let id = thread.place.thread;
+        lines
+            .push(self.palette.paint(Tone::Warm, &format!("■ saved: thread {id} is not finished")));
+        lines.push(format!("  go on with: {command}"));
+        self.canvas.draw(&lines, &[])
+    }
+
+    fn hint(&mut self, text: &str) -> io::Result<()> {
+        let line = self.palette.paint(Tone::Faint, &format!("  {}", clean(text)));
+        self.canvas.draw(&[line], &[])
+    }
+}
+
+#[cfg(test)]
+#[path = "human_tests.rs"]
+mod tests;

@@ -1,0 +1,251 @@
+//! One watched run: events to the view, questions to the person, signals to the engine, until the
+//! thread is at rest.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use planner_core::thread::Call;
+use ports::BusError;
+use ports::clock::{Clock, Ids};
+use ports::journal::Journal;
+use proto::event::Event;
+use proto::ids::{Sequence, ToolCallId, ToolName};
+use proto::input::{Decision, InputBody};
+
+use crate::engine::Engine;
+use crate::failure::{Exit, Failure};
+use crate::follow::{Follower, Told, fold};
+use crate::inputs;
+use crate::interrupts::Interrupts;
+use crate::person::Person;
+use crate::screen::View;
+
+/// How often an open question is compared with the journal.
+const STILL_OPEN: Duration = Duration::from_millis(500);
+
+/// How watching ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The thread is at rest.
+    Finished(Exit),
+    /// A signal asked for the end; the run is saved.
+    Interrupted,
+    /// Nobody reads what is printed.
+    PipeClosed,
+}
+
+/// What a session needs.
+pub(crate) struct Parts {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) follower: Follower,
+    pub(crate) view: Box<dyn View>,
+    /// Tools whose calls are approved without a question.
+    pub(crate) approve: Vec<ToolName>,
+    /// What is older was shown before.
+    pub(crate) shown_to: Sequence,
+    /// Goes on with the run.
+    pub(crate) command: String,
+    /// Whether a person may be asked.
+    pub(crate) may_ask: bool,
+}
+
+/// One watched run.
+pub(crate) struct Session {
+    parts: Parts,
+    person: Option<Person>,
+    asked: BTreeSet<ToolCallId>,
+    last: Option<Exit>,
+}
+
+/// Why a look at the thread did not go well.
+enum Trouble {
+    Store(BusError),
+    Pipe,
+}
+
+impl From<BusError> for Trouble {
+    fn from(error: BusError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(_: io::Error) -> Self {
+        Self::Pipe
+    }
+}
+
+impl Session {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let person = if parts.may_ask { Person::present() } else { None };
+        Self { parts, person, asked: BTreeSet::new(), last: None }
+    }
+
+    /// Watches until the end and stops the engine.
+    pub(crate) async fn watch(
+        &mut self,
+        engine: &mut Engine,
+        interrupts: &mut Interrupts,
+    ) -> Result<Ending, Failure> {
+        let ending = match self.until_rest(engine, interrupts).await {
+            Ok(ending) => ending,
+            Err(Trouble::Pipe) => Ending::PipeClosed,
+            Err(Trouble::Store(error)) => {
+                engine.stop().await;
+                return Err(error.into());
+            }
+        };
+        match ending {
+            Ending::Finished(_) | Ending::PipeClosed => engine.stop().await,
+            Ending::Interrupted => return self.wind_down(engine).await,
+        }
+        Ok(ending)
+    }
+
+    /// The view, for closing words.
+    pub(crate) fn view(&mut self) -> &mut dyn View {
+        self.parts.view.as_mut()
+    }
+
+    async fn until_rest(
+        &mut self,
+        engine: &Engine,
+        interrupts: &mut Interrupts,
+    ) -> Result<Ending, Trouble> {
+        loop {
+            self.look().await?;
+            if let Some(error) = engine.trouble() {
+                return Err(Trouble::Store(error));
+            }
+            if interrupts.is_asked() {
+                return Ok(Ending::Interrupted);
+            }
+            if let Some(exit) = self.last.filter(|_| self.parts.follower.thread().is_at_rest()) {
+                return Ok(Ending::Finished(exit));
+            }
+            tokio::select! {
+                biased;
+                () = interrupts.asked() => return Ok(Ending::Interrupted),
+                decided = self.decide_open_questions() => decided?,
+            }
+        }
+    }
+
+    /// Takes what is new and shows it.
+    async fn look(&mut self) -> Result<(), Trouble> {
+        let Self { parts, last, .. } = self;
+        let (view, shown_to) = (&mut parts.view, parts.shown_to);
+        let mut closed = None;
+        let mut tell = |(event, thread): Told<'_>| {
+            if event.sequence <= shown_to || closed.is_some() {
+                return;
+            }
+            if let Event::RunFinished { outcome, .. } = &event.event {
+                *last = Some(Exit::from(*outcome));
+            }
+            closed = view.event(event, thread).err();
+        };
+        parts.follower.next(&mut tell).await?;
+        if let Some(error) = closed {
+            return Err(error.into());
+        }
+        view.tick(parts.clock.now())?;
+        Ok(())
+    }
+
+    async fn decide_open_questions(&mut self) -> Result<(), Trouble> {
+        while let Some(call) = self.next_question() {
+            self.asked.insert(call.id().clone());
+            self.decide(&call).await?;
+        }
+        Ok(())
+    }
+
+    /// A call that waits for a word and was not asked about.
+    fn next_question(&self) -> Option<Call> {
+        let mut open = self.parts.follower.thread().open_calls();
+        open.find(|call| {
+            call.asked.is_some() && call.decision.is_none() && !self.asked.contains(call.id())
+        })
+        .cloned()
+    }
+
+    async fn decide(&mut self, call: &Call) -> Result<(), Trouble> {
+        let tool = call.requested.tool.clone();
+        if self.parts.approve.iter().any(|approved| approved.as_str() == tool) {
+            return self.say(call, true, "--approve", "").await;
+        }
+        if self.person.is_none() || !self.parts.view.ask(call)? {
+            let note = format!(
+                "There is no terminal to ask a person, so nobody agreed. `--approve {tool}` agrees beforehand."
+            );
+            return self.say(call, false, "no terminal", &note).await;
+        }
+        let Some(agrees) = self.answer(call).await? else {
+            self.parts.view.note("")?;
+            return Ok(());
+        };
+        let note = if agrees { "" } else { "The person at the terminal said no." };
+        self.say(call, agrees, "terminal", note).await
+    }
+
+    /// The person's answer; none when the question was settled otherwise.
+    async fn answer(&mut self, call: &Call) -> Result<Option<bool>, Trouble> {
+        let Some(person) = &mut self.person else { return Ok(Some(false)) };
+        loop {
+            if let Ok(agrees) = tokio::time::timeout(STILL_OPEN, person.agrees()).await {
+                return Ok(Some(agrees));
+            }
+            let place = &self.parts.follower.thread().place;
+            let thread = fold(&self.parts.journal, place).await?;
+            let now = thread.calls.get(call.id());
+            if now.is_none_or(|now| now.closed.is_some() || now.decision.is_some()) {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn say(&self, call: &Call, approve: bool, by: &str, note: &str) -> Result<(), Trouble> {
+        let Some(asked) = &call.asked else { return Ok(()) };
+        let decision = Decision {
+            tool_call_id: call.id().clone(),
+            approve,
+            arguments_hash: asked.arguments_hash.clone(),
+            by: by.to_owned(),
+            note: note.to_owned(),
+        };
+        let ids = self.parts.ids.as_ref();
+        let key = inputs::fresh_key(ids);
+        let place = &self.parts.follower.thread().place;
+        let body = InputBody::Decision(decision);
+        inputs::append(&self.parts.journal, ids, place, key, body).await?;
+        Ok(())
+    }
+
+    /// Shows what still happens while the engine lets go of its work.
+    async fn wind_down(&mut self, engine: &mut Engine) -> Result<Ending, Failure> {
+        let note = "\nstopping: what is under way is finished first; Ctrl-C again stops at once";
+        let mut open = self.parts.view.note(note).is_ok();
+        let stopping = engine.stop();
+        tokio::pin!(stopping);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stopping => break,
+                looked = self.look(), if open => open = looked.is_ok(),
+            }
+        }
+        let thread = self.parts.follower.thread();
+        if let Some(exit) = self.last.filter(|_| thread.is_at_rest()) {
+            return Ok(Ending::Finished(exit));
+        }
+        if open && self.parts.view.left(thread, &self.parts.command).is_err() {
+            return Ok(Ending::PipeClosed);
+        }
+        Ok(Ending::Interrupted)
+    }
+}

@@ -1,0 +1,306 @@
+//! Which technology stands behind each port: the only file that names adapters.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bus_sqlite::{Options, SqliteBus};
+use definitions::problem::Problem;
+use model_openai::{Endpoint, OpenAiModel};
+use planner::{AgentBook, Config, Planner, PlannerPorts};
+use ports::BusError;
+use ports::clock::{Clock, Ids};
+use ports::journal::Journal;
+use ports::model::Model;
+use proto::error_code::ErrorCode;
+use proto::ids::InstanceId;
+use proto::tool::{Registration, ToolContract};
+use rehearsal::script::Script;
+use rehearsal::server::Rehearsal;
+use service_runtime::system::{SystemClock, SystemIds};
+use tokio::net::TcpListener;
+use worker::executor::group::{GroupFate, kill_group};
+use worker::executor::{ExecutorSettings, from_run};
+use worker::{Tool, Tools, Worker, WorkerConfig, WorkerPorts};
+
+use crate::agent_files::{LoadedAgent, LoadedTool};
+use crate::arguments::{Common, ModelChoice};
+use crate::engine::{Engine, GRACE, Ports};
+use crate::failure::Failure;
+use crate::launch::Launch;
+use crate::watched::{Trouble, WatchedJournal};
+
+/// The running program, even after its file was replaced.
+const SELF: &str = "/proc/self/exe";
+
+/// The clock of this machine.
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock)
+}
+
+/// The names of this machine.
+pub(crate) fn ids() -> Arc<dyn Ids> {
+    Arc::new(SystemIds)
+}
+
+/// A store that this process owns.
+pub(crate) struct Store {
+    bus: SqliteBus,
+    ports: Ports,
+    trouble: Trouble,
+}
+
+impl Store {
+    /// Opens or creates the one that the command line names.
+    pub(crate) fn open(common: &Common) -> Result<Self, BusError> {
+        let (clock, ids) = (clock(), ids());
+        let options = Options {
+            max_file_bytes: common.store_max_bytes,
+            ..Options::new(Arc::clone(&clock), Arc::clone(&ids))
+        };
+        let bus = SqliteBus::open(&common.store, options)?;
+        let trouble = Trouble::none();
+        let journal = WatchedJournal::new(Arc::new(bus.clone()), trouble.clone());
+        let ports = Ports {
+            journal: Arc::new(journal),
+            queues: Arc::new(bus.clone()),
+            live: Arc::new(bus.clone()),
+            working: Arc::new(bus.clone()),
+            artifacts: Arc::new(bus.clone()),
+            registry: Arc::new(bus.clone()),
+            clock,
+            ids,
+        };
+        Ok(Self { bus, ports, trouble })
+    }
+
+    /// It, as ports.
+    pub(crate) fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    /// The first trouble with it.
+    pub(crate) fn trouble(&self) -> Trouble {
+        self.trouble.clone()
+    }
+
+    /// Ends what dead processes left running: the lock proves that they are dead, so whatever
+    /// carries one of their calls belongs to nobody. Answers whether all of it is certainly gone.
+    async fn bury(&self) -> Result<bool, BusError> {
+        let mut all_gone = true;
+        for start in self.bus.previous_starts().await? {
+            let Some(group) = start.process_group else { continue };
+            let fate = kill_group(group, &start.tool_call_id);
+            tracing::info!(group, call = %start.tool_call_id, ?fate, "a tool of a dead process");
+            all_gone &= matches!(fate, GroupFate::Gone | GroupFate::Killed);
+        }
+        self.bus.forget_previous_starts().await?;
+        Ok(all_gone)
+    }
+
+    /// Starts planner and worker for one agent; answers with the words for its model.
+    pub(crate) async fn start(
+        &self,
+        engine: &mut Engine,
+        launch: &Launch<'_>,
+    ) -> Result<String, Failure> {
+        // The worker of a store has one name through all its lives while each earlier life is
+        // certainly over: then an attempt that it began and did not end needs no waiting for.
+        let instance = if self.bury().await? {
+            named("worker-embedded")
+        } else {
+            instance(self.ports.ids.as_ref(), "worker")
+        };
+        let (model, words) = self.model(engine, launch).await?;
+        let (tools, contracts) = tools(launch, &self.ports.clock)?;
+        // Offered before the first turn asks what there is.
+        let offer = Registration { worker: instance.clone(), tools: contracts };
+        self.ports.registry.register(offer).await?;
+        let config = WorkerConfig { grace: GRACE, ..WorkerConfig::new(instance, host()) };
+        let worker = Worker::new(self.worker_ports(), tools, config);
+        let shutdown = engine.shutdown();
+        engine.start("worker", async move {
+            worker.run(shutdown).await;
+            Ok(())
+        });
+        self.start_planner(engine, model, AgentBook::new([launch.loaded.agent.clone()]));
+        Ok(words)
+    }
+
+    /// Starts a planner that ends runs and begins none.
+    pub(crate) async fn start_planner_alone(&self, engine: &mut Engine) -> Result<(), Failure> {
+        self.bury().await?;
+        // Without an agent no turn begins, so nobody is asked.
+        self.start_planner(engine, self.ask(Vec::new())?, AgentBook::default());
+        Ok(())
+    }
+
+    fn start_planner(&self, engine: &mut Engine, model: Arc<dyn Model>, book: AgentBook) {
+        let ports = PlannerPorts {
+            journal: Arc::clone(&self.ports.journal),
+            queues: Arc::clone(&self.ports.queues),
+            live: Arc::clone(&self.ports.live),
+            working: Arc::clone(&self.ports.working),
+            registry: Arc::clone(&self.ports.registry),
+            model,
+            clock: Arc::clone(&self.ports.clock),
+            ids: Arc::clone(&self.ports.ids),
+        };
+        let instance = instance(self.ports.ids.as_ref(), "planner");
+        let config = Config { grace: GRACE, ..Config::new(instance) };
+        let planner = Planner::new(ports, book, config);
+        engine.start("planner", planner.run(engine.shutdown()));
+    }
+
+    fn worker_ports(&self) -> WorkerPorts {
+        WorkerPorts {
+            journal: Arc::clone(&self.ports.journal),
+            queues: Arc::clone(&self.ports.queues),
+            live: Arc::clone(&self.ports.live),
+            working: Arc::clone(&self.ports.working),
+            artifacts: Arc::clone(&self.ports.artifacts),
+            registry: Arc::clone(&self.ports.registry),
+            clock: Arc::clone(&self.ports.clock),
+            ids: Arc::clone(&self.ports.ids),
+        }
+    }
+
+    /// The model with the words for it. A rehearsal is served over HTTP inside this process, so that
+    /// the same client asks either.
+    async fn model(
+        &self,
+        engine: &mut Engine,
+        launch: &Launch<'_>,
+    ) -> Result<(Arc<dyn Model>, String), Failure> {
+        match launch.model {
+            ChosenModel::Endpoint(endpoint) => {
+                let model = &launch.loaded.agent.model;
+                let words = format!("model {model} at {}", endpoint.base_url);
+                Ok((self.ask(vec![endpoint.as_ref().clone()])?, words))
+            }
+            ChosenModel::Rehearsal(rehearsal, file) => {
+                let url = serve(engine, rehearsal.clone()).await;
+                let url = url.map_err(|error| Failure::other("the rehearsal's server", error))?;
+                let words = format!("rehearsal {file} (OPENAI_API_KEY asks a real model)");
+                Ok((self.ask(vec![Endpoint::new(url, "")])?, words))
+            }
+        }
+    }
+
+    fn ask(&self, endpoints: Vec<Endpoint>) -> Result<Arc<dyn Model>, Failure> {
+        let (clock, ids) = (Arc::clone(&self.ports.clock), Arc::clone(&self.ports.ids));
+        let model = OpenAiModel::new(endpoints, clock, ids)
+            .map_err(|error| Failure::other("the model's client", error))?;
+        Ok(Arc::new(model))
+    }
+
+    /// Writes what waits and lets go of the file.
+    pub(crate) async fn close(&self) -> Result<(), BusError> {
+        self.bus.close().await
+    }
+}
+
+/// Which model answers.
+pub(crate) enum ChosenModel {
+    /// One behind an address.
+    Endpoint(Box<Endpoint>),
+    /// The agent's rehearsal, from this file.
+    Rehearsal(Rehearsal, String),
+}
+
+/// The endpoint that the settings name, or the agent's rehearsal.
+pub(crate) fn choose_model(
+    loaded: &LoadedAgent,
+    choice: &ModelChoice,
+) -> Result<ChosenModel, Failure> {
+    let has_endpoint = choice.api_key.is_some() || choice.base_url.is_some();
+    if has_endpoint && !choice.rehearsed {
+        let endpoint = Endpoint::from_env(&|name| match name {
+            "OPENAI_API_KEY" => choice.api_key.clone(),
+            "OPENAI_BASE_URL" => choice.base_url.clone(),
+            _ => None,
+        });
+        let endpoint = endpoint.map_err(|error| Failure::input(error.to_string()))?;
+        return Ok(ChosenModel::Endpoint(Box::new(endpoint)));
+    }
+    let Some(text) = &loaded.rehearsal else {
+        return Err(Failure::input(
+            "there is no model: set OPENAI_API_KEY (and OPENAI_BASE_URL for other endpoints than \
+             OpenAI's), or put a rehearsal.yaml beside the agent's file",
+        ));
+    };
+    let script = Script::parse(&text.file, &text.text)
+        .map_err(|problems| Failure::files(ErrorCode::InvalidRehearsal, &problems))?;
+    let rehearsal = Rehearsal::new(script).at_speed(choice.pace.recip());
+    Ok(ChosenModel::Rehearsal(rehearsal, text.file.clone()))
+}
+
+/// Serves a rehearsal on a free port of this machine; answers with its address.
+async fn serve(engine: &mut Engine, rehearsal: Rehearsal) -> io::Result<String> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let address = listener.local_addr()?;
+    engine.start_background("rehearsal", async move {
+        if let Err(error) = rehearsal.serve(listener, std::future::pending()).await {
+            tracing::warn!(%error, "the rehearsal stopped");
+        }
+    });
+    Ok(format!("http://{address}/v1"))
+}
+
+/// The name of this machine.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}
+
+/// This life of this process, in one of its roles.
+fn instance(ids: &dyn Ids, role: &str) -> InstanceId {
+    named(&format!("{role}-{}", ids.nonce()))
+}
+
+fn named(name: &str) -> InstanceId {
+    InstanceId::new(name).unwrap_or_else(|_| unreachable!("letters, digits and a hyphen"))
+}
+
+/// The agent's tools with what carries them out, and what they promise.
+fn tools(
+    launch: &Launch<'_>,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Tools, Vec<ToolContract>), Failure> {
+    let mut tools = Tools::new();
+    let mut contracts = Vec::new();
+    for LoadedTool { definition, folder } in &launch.loaded.tools {
+        let settings = ExecutorSettings {
+            guard: Some(PathBuf::from(SELF)),
+            self_exe: PathBuf::from(SELF),
+            manifest_folder: folder.clone(),
+            environment: launch.environment.all().clone(),
+            clock: Arc::clone(clock),
+        };
+        let executor = from_run(&definition.run, &settings);
+        let probe = definition.probe.as_ref().map(|probe| from_run(probe, &settings));
+        let tool = Tool::new(definition.contract.clone(), executor, probe)
+            .map_err(|error| Failure::other(definition.contract.name.as_str(), error))?;
+        contracts.push(definition.contract.clone());
+        tools.add(tool);
+    }
+    Ok((tools, contracts))
+}
+
+/// What is wrong with a rehearsal.
+pub(crate) fn check_rehearsal(file: &str, text: &str) -> Vec<Problem> {
+    Script::parse(file, text).err().unwrap_or_default()
+}
+
+/// One TLS provider for the whole program.
+pub(crate) fn install_tls() {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        tracing::debug!("a TLS provider was installed before");
+    }
+}
+
+/// A store that another process may own, for reading.
+pub(crate) fn read_store(path: &Path) -> Result<Arc<dyn Journal>, BusError> {
+    Ok(Arc::new(SqliteBus::open_read_only(path, clock())?))
+}

@@ -1,0 +1,90 @@
+//! Ctrl-C, and readers that go away.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::agents::{command, talker, with_tool};
+use crate::home::Home;
+use crate::journal::{histories, violations};
+
+#[test]
+fn one_interrupt_saves_the_run_and_the_same_command_finishes_it() {
+    let home = Home::new();
+    let tool = command(
+        "[\"/bin/sh\", \"-c\", \"sleep 30; echo late\"]",
+        "read_only",
+        "    timeout_ms: 60000\n",
+    );
+    with_tool(&home, &tool, "{}");
+    let mut running = home.start(["run", "agent.yaml", "go", "--json"]);
+    running.until_printed("\"tool_call\"");
+    running.signal(Signal::INT);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    let last = ended.last();
+    assert_eq!(last["type"], "interrupted");
+    assert!(last["continue"].as_str().unwrap().contains("run agent.yaml --thread"), "{last}");
+    let tool = command("[\"/bin/echo\", \"late\"]", "read_only", "    timeout_ms: 60000\n");
+    with_tool(&home, &tool, "{}");
+    let again = home.run(["run", "agent.yaml", "go", "--json"]);
+    again.answer();
+    assert_eq!(histories(&home).len(), 1, "the same thread");
+    assert_eq!(violations(&home), []);
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once() {
+    let home = Home::new();
+    talker(&home);
+    let mut command = home.command(["run", "agent.yaml", "go", "--json"]);
+    command.env("SYSTOLE_REHEARSAL_PACE", "1").stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    while !lines.next().unwrap().unwrap().contains("delta") {}
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    // The first one is heard before the second is sent: its word reaches no program with --json,
+    // so the second is repeated until the process is gone.
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        let _gone_meanwhile = rustix::process::kill_process(pid, Signal::INT);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    assert_eq!(status.code(), Some(130));
+    drop(lines);
+    let answer = home.run(["run", "agent.yaml", "go", "--json"]).answer();
+    assert!(answer.starts_with("begin"), "{answer}");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly_and_the_run_is_saved() {
+    let home = Home::new();
+    talker(&home);
+    let mut command = home.command(["run", "agent.yaml", "go"]);
+    command.env("SYSTOLE_REHEARSAL_PACE", "1").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    drop(out);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+    assert_eq!(ended.status.code(), Some(4));
+    home.run(["run", "agent.yaml", "--json"]).answer();
+}
+
+#[test]
+fn text_comes_from_standard_input_too() {
+    let home = Home::new();
+    talker(&home);
+    home.write("words", "go on then");
+    let mut command = home.command(["run", "agent.yaml", "-", "--json"]);
+    command.stdin(std::fs::File::open(home.path().join("words")).unwrap());
+    let ended = crate::home::finish(command);
+    ended.answer();
+    assert_eq!(ended.events()[0]["text"], "go on then");
+}

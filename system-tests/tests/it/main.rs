@@ -1,0 +1,16 @@
+//! The real program from outside: what it prints, how it exits, what survives a kill.
+#![cfg(test)]
+
+mod agents;
+mod approvals;
+mod cancels;
+mod demo;
+mod files;
+mod home;
+mod interrupts;
+mod journal;
+mod kills;
+mod shows;
+mod stores;
+mod terminal;
+mod tools;

@@ -1,0 +1,62 @@
+//! `systole show`.
+
+use crate::home::Home;
+
+#[test]
+fn a_thread_is_listed_shown_and_taken_apart() {
+    let home = Home::new();
+    let thread = home.run(["demo", "--json"]).last()["thread"].as_str().unwrap().to_owned();
+    let list = home.run(["show"]);
+    assert!(list.out.contains(&thread) && list.out.contains("answered"), "{}", list.out);
+    let end = &thread[20..];
+    let transcript = home.run(["show", end]);
+    assert!(transcript.out.contains("✓ restart_service"), "{}", transcript.out);
+    let events = home.run(["show", "last", "--json"]);
+    assert_eq!(events.last()["type"], "run_finished");
+    let journal = home.run(["show", "last", "--journal"]);
+    for kind in ["message", "turn started", "turn completed", "start ", "obs ", "run finished"] {
+        assert!(journal.out.contains(kind), "`{kind}` is missing:\n{}", journal.out);
+    }
+    let records = home.run(["show", "last", "--journal", "--json"]).events();
+    assert_eq!(records[0]["envelope"]["body"]["kind"], "input");
+}
+
+#[test]
+fn a_prompt_is_the_request_as_it_was_sent_with_its_tokens() {
+    let home = Home::new();
+    home.run(["demo", "--json"]).answer();
+    let first = home.run(["show", "last", "--prompt", "--turn", "1"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    for part in ["request of run 1, turn 1", "── role", "on-call engineer", "[user]", "tokens"]
+    {
+        assert!(first.out.contains(part), "`{part}` is missing:\n{}", first.out);
+    }
+    assert!(!first.out.contains("[call "), "{}", first.out);
+    let last = home.run(["show", "last", "--prompt", "--json"]).last();
+    assert!(last["tokens"].as_u64().unwrap() < last["limit"].as_u64().unwrap(), "{last}");
+    assert_eq!(last["request"]["model"], "gpt-5-mini");
+}
+
+#[test]
+fn a_store_can_be_looked_at_while_a_process_runs_on_it() {
+    let home = Home::new();
+    crate::agents::talker(&home);
+    let mut command = home.command(["run", "agent.yaml", "go", "--json"]);
+    command.env("SYSTOLE_REHEARSAL_PACE", "1").stdout(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    crate::home::until("the thread is there", || home.run(["show"]).out.contains("unfinished"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let home = Home::new();
+    let ended = home.run(["show"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.err.contains("nothing has run here yet"), "{}", ended.err);
+    home.run(["demo", "--json"]).answer();
+    let ended = home.run(["show", "01ARZ3NDEKTSV4RRFFQ69G5FAV"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.err.contains("there is no thread"), "{}", ended.err);
+}

@@ -1,0 +1,82 @@
+//! The program on a terminal of its own: questions are asked in place, calls are drawn anew.
+
+use crate::agents::{command, with_tool};
+use crate::home::{Ended, Home, finish, program};
+
+/// Runs a program on a new terminal and answers its questions. Python opens the terminal, because
+/// that takes code which this workspace forbids.
+const TERMINAL: &str = r#"
+import fcntl, os, pty, struct, sys, termios
+columns, answer = int(sys.argv[1]), sys.argv[2].encode() + b"\n"
+child, terminal = pty.fork()
+if child == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    os.execv(sys.argv[3], sys.argv[3:])
+seen = b""
+while True:
+    try:
+        piece = os.read(terminal, 65536)
+    except OSError:
+        break
+    if not piece:
+        break
+    seen += piece
+    if b"[y/N]" in seen and answer:
+        os.write(terminal, answer)
+        answer = b""
+sys.stdout.buffer.write(seen)
+sys.stdout.flush()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"#;
+
+fn on_terminal(home: &Home, columns: u16, answer: &str, arguments: &[&str]) -> Ended {
+    let columns = columns.to_string();
+    let mut words = vec!["python3", "-c", TERMINAL, &columns, answer];
+    let program = program().display().to_string();
+    words.push(&program);
+    words.extend(arguments);
+    let mut python = std::process::Command::new("/usr/bin/env");
+    python.args(words).current_dir(home.path()).env("TERM", "xterm-256color");
+    python.env("SYSTOLE_REHEARSAL_PACE", "0");
+    for name in ["NO_COLOR", "OPENAI_API_KEY", "OPENAI_BASE_URL", "SYSTOLE_STORE", "SYSTOLE_LOG"] {
+        python.env_remove(name);
+    }
+    finish(python)
+}
+
+fn dangerous(home: &Home) {
+    let argv = "[\"/bin/sh\", \"-c\", \"echo done >> effects; sleep 0.4; echo done\"]";
+    with_tool(home, &command(argv, "irreversible", "    approval: always\n"), "{}");
+}
+
+#[test]
+fn a_yes_lets_the_call_go() {
+    let home = Home::new();
+    dangerous(&home);
+    let ended = on_terminal(&home, 80, "y", &["run", "agent.yaml", "go"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.contains("probe needs your approval"), "{}", ended.out);
+    assert!(ended.out.contains("irreversible"), "{}", ended.out);
+    assert_eq!(home.read("effects"), "done\n");
+    assert!(ended.out.contains("\u{1b}[1A"), "the call is drawn anew: {:?}", ended.out);
+}
+
+#[test]
+fn anything_else_denies_it() {
+    let home = Home::new();
+    dangerous(&home);
+    let ended = on_terminal(&home, 40, "", &["run", "agent.yaml", "go"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.contains("denied"), "{}", ended.out);
+    assert_eq!(home.read("effects"), "");
+}
+
+#[test]
+fn colours_can_be_forbidden() {
+    let home = Home::new();
+    dangerous(&home);
+    let plain = on_terminal(&home, 80, "n", &["--color", "never", "run", "agent.yaml", "go"]);
+    assert!(!plain.out.contains("\u{1b}[1m"), "{:?}", plain.out);
+    let coloured = on_terminal(&home, 80, "n", &["run", "agent.yaml", "again"]);
+    assert!(coloured.out.contains("\u{1b}[1m"), "{:?}", coloured.out);
+}
