@@ -7,6 +7,8 @@ use crate::run::Builtin;
 
 /// File builtins may read a slow disk.
 pub(crate) const TIMEOUT_MS: u64 = 5000;
+/// A page that a model asks for is as long as it asks; `expand` keeps to that by itself.
+pub(crate) const EXPAND_TOKENS: u64 = 10_000;
 
 impl Builtin {
     /// What it does, for the model.
@@ -20,6 +22,10 @@ impl Builtin {
             Self::WriteFile => "Create a text file or replace its whole content.",
             Self::EditFile => "Replace one passage of a text file; it must occur exactly once.",
             Self::Clock => "Tell the current date and time in UTC.",
+            Self::FetchUrl => "Fetch a web page or a text file by its URL; returns its text.",
+            Self::Expand => {
+                "Read more of an earlier result that was shown in part, page by page or by search."
+            }
         }
     }
 
@@ -27,7 +33,12 @@ impl Builtin {
     /// that nobody repeats.
     pub fn effect(self) -> Effect {
         match self {
-            Self::ListFiles | Self::ReadFile | Self::SearchFiles | Self::Clock => Effect::ReadOnly,
+            Self::ListFiles
+            | Self::ReadFile
+            | Self::SearchFiles
+            | Self::Clock
+            | Self::FetchUrl
+            | Self::Expand => Effect::ReadOnly,
             Self::WriteFile => Effect::Idempotent,
             Self::EditFile => Effect::Irreversible,
         }
@@ -80,8 +91,29 @@ impl Builtin {
                 &["path", "old", "new"],
             ),
             Self::Clock => object(&json!({}), &[]),
+            Self::FetchUrl => object(
+                &json!({ "url": text("The address, beginning with https:// or http://.") }),
+                &["url"],
+            ),
+            Self::Expand => expand(),
         }
     }
+}
+
+fn expand() -> Value {
+    object(
+        &json!({
+            "artifact": { "type": "string", "pattern": "^[0-9a-f]{64}$",
+                "description": "The id of the full result, as the earlier result names it." },
+            "from": { "type": "integer", "minimum": 0, "default": 0,
+                "description": "The byte to begin at, from 0." },
+            "bytes": { "type": "integer", "minimum": 1, "maximum": 40_000, "default": 4000,
+                "description": "How many bytes to return at most." },
+            "search": text("Return the lines that contain this text, upper and lower case alike, \
+                with the byte each begins at; pages if absent."),
+        }),
+        &["artifact"],
+    )
 }
 
 fn text(description: &str) -> Value {

@@ -5,14 +5,17 @@
 //!
 //! - [`problem`]: what is wrong with a file, where, and what to write instead
 //! - [`yaml`], [`fields`]: a file as a tree that knows its lines, read field by field
-//! - [`manifest`], [`run`]: tool files; `docs/tools.md` is the reference for their writers
-//! - [`template`]: `{name}` in argument vectors and resource names
+//! - [`manifest`], [`run`], [`http`]: tool files; `docs/tools.md` is the reference for their writers
+//! - [`template`]: `{name}` in argument vectors, requests and resource names
 //! - [`agent_file`]: agent files; `docs/agents.md`
 //! - [`lint`]: advice on tools that are valid but hard to call
 
 pub mod agent_file;
 mod builtins;
 pub mod fields;
+pub mod http;
+mod http_reader;
+mod http_url;
 pub mod lint;
 pub mod manifest;
 mod parameters;

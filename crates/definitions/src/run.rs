@@ -2,11 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::http::HttpRun;
+
 /// What a worker does when the tool is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Run {
     /// A process of its own, started from an argument vector, never through a shell.
     Command(CommandRun),
+    /// A request to an HTTP server.
+    Http(HttpRun),
     /// A tool that the worker brings along.
     Builtin(BuiltinRun),
 }
@@ -62,6 +66,10 @@ pub enum Builtin {
     EditFile,
     /// `clock {}`: the current time.
     Clock,
+    /// `fetch_url {url}`: a page as text.
+    FetchUrl,
+    /// `expand {artifact, from?, bytes?, search?}`: pages a result that was too long to show.
+    Expand,
 }
 
 impl Builtin {
@@ -73,6 +81,8 @@ impl Builtin {
         ("write_file", Self::WriteFile),
         ("edit_file", Self::EditFile),
         ("clock", Self::Clock),
+        ("fetch_url", Self::FetchUrl),
+        ("expand", Self::Expand),
     ];
 
     /// Whether it works on files under a root.
@@ -83,7 +93,7 @@ impl Builtin {
             | Self::SearchFiles
             | Self::WriteFile
             | Self::EditFile => true,
-            Self::Clock => false,
+            Self::Clock | Self::FetchUrl | Self::Expand => false,
         }
     }
 }

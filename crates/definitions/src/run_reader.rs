@@ -5,13 +5,15 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::fields::Fields;
+use crate::http::Method;
+use crate::http_reader;
 use crate::problem::Report;
 use crate::run::{Builtin, BuiltinRun, CommandRun, Run, Surroundings};
 use crate::template::Template;
 use crate::yaml::{Kind, Place};
 
-const MAX_OUTPUT_BYTES: u64 = 1024 * 1024;
-const MOST_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
+pub(crate) const MAX_OUTPUT_BYTES: u64 = 1024 * 1024;
+pub(crate) const MOST_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A run with the text it was made from, which is the same on every machine.
 #[derive(Clone, Debug)]
@@ -27,7 +29,16 @@ impl Written<'_> {
     pub(crate) fn builtin(&self) -> Option<Builtin> {
         match &self.run {
             Run::Builtin(run) => Some(run.builtin),
-            Run::Command(_) => None,
+            Run::Command(_) | Run::Http(_) => None,
+        }
+    }
+
+    /// Whether it waits for a server somewhere.
+    pub(crate) fn asks_a_server(&self) -> bool {
+        match &self.run {
+            Run::Http(_) => true,
+            Run::Builtin(run) => run.builtin == Builtin::FetchUrl,
+            Run::Command(_) => false,
         }
     }
 }
@@ -36,20 +47,27 @@ impl Written<'_> {
 enum Form {
     Command,
     Builtin,
+    Http,
     Later(&'static str),
 }
 
 const FORMS: [(&str, Form); 5] = [
     ("command", Form::Command),
     ("builtin", Form::Builtin),
-    ("http", Form::Later("http")),
+    ("http", Form::Http),
     ("mcp", Form::Later("mcp")),
     ("openapi", Form::Later("openapi")),
 ];
 
-/// Reads a run: a map with one of the forms, or a list, which is a command.
+/// What is asked for.
+pub(crate) const HOW: &str = "how the tool runs: command, http or builtin";
+const FORM: &str = "write `{ command: [program, \"{argument}\"] }`, `{ http: { url: … } }` or `{ builtin: read_file }`";
+
+/// Reads a run: a map with one of the forms, or a list, which is a command. `method` is how a
+/// request asks unless it says so.
 pub(crate) fn read<'n>(
     place: &Place<'n>,
+    method: Method,
     around: &Surroundings<'_>,
     report: &mut Report,
 ) -> Option<Written<'n>> {
@@ -63,10 +81,9 @@ pub(crate) fn read<'n>(
             let as_written = json!({ "command": as_written });
             Some(Written { run: Run::Command(run), as_written, templates })
         }
-        Kind::Map(_) => form(place, around, report),
+        Kind::Map(_) => form(place, method, around, report),
         Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) => {
-            let fix = "write `{ command: [program, \"{argument}\"] }` or `{ builtin: read_file }`";
-            report.wrong(place, "how the tool runs: command or builtin", fix);
+            report.wrong(place, HOW, FORM);
             None
         }
     }
@@ -74,23 +91,24 @@ pub(crate) fn read<'n>(
 
 fn form<'n>(
     place: &Place<'n>,
+    method: Method,
     around: &Surroundings<'_>,
     report: &mut Report,
 ) -> Option<Written<'n>> {
     let mut fields = Fields::of(place, report)?;
     let Some((form, at)) = fields.either(&FORMS, report) else {
-        let fix = "write `{ command: [program, \"{argument}\"] }` or `{ builtin: read_file }`";
-        report.wrong(place, "how the tool runs: command or builtin", fix);
+        report.wrong(place, HOW, FORM);
         return None;
     };
     let written = match form {
         Form::Command => command(&at, &mut fields, around, report),
         Form::Builtin => builtin(&at, &mut fields, around, report),
+        Form::Http => http(&at, method, fields.place(), around, report),
         Form::Later(word) => {
             let fix = "wrap it in a command for the time being";
             report.broken(
                 &at,
-                "command or builtin",
+                "command, http or builtin",
                 format!("{word}, which this version does not support"),
                 fix,
             );
@@ -123,6 +141,17 @@ fn command<'n>(
     Some(Written { run: Run::Command(run), as_written, templates })
 }
 
+fn http<'n>(
+    at: &Place<'n>,
+    method: Method,
+    whole: &Place<'n>,
+    around: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<Written<'n>> {
+    let (run, templates) = http_reader::read(at, method, around, report)?;
+    Some(Written { run: Run::Http(run), as_written: whole.node().to_json(), templates })
+}
+
 type Argv<'n> = (Vec<String>, Vec<(Template, Place<'n>)>);
 
 fn argv<'n>(place: &Place<'n>, around: &Surroundings<'_>, report: &mut Report) -> Option<Argv<'n>> {
@@ -152,20 +181,25 @@ fn argv<'n>(place: &Place<'n>, around: &Surroundings<'_>, report: &mut Report) -
 
 /// One element; numbers and truth values are text for a process.
 fn element(item: &Place<'_>, report: &mut Report) -> Option<(String, Template)> {
-    let text = match &item.node().kind {
-        Kind::Text(text) => text.clone(),
-        Kind::Number(_) | Kind::Bool(_) => item.node().shown(),
+    let text = scalar(item, report)?;
+    let template = Template::parse(&text);
+    Some((text, template))
+}
+
+/// Text; numbers and truth values are taken for it.
+pub(crate) fn scalar(item: &Place<'_>, report: &mut Report) -> Option<String> {
+    match &item.node().kind {
+        Kind::Text(text) => Some(text.clone()),
+        Kind::Number(_) | Kind::Bool(_) => Some(item.node().shown()),
         Kind::Null | Kind::List(_) => {
             report.wrong(item, "text", "write each argument in quotes");
-            return None;
+            None
         }
         Kind::Map(_) => {
             report.wrong(item, "text", "put `{name}` in quotes, or YAML takes it for a map");
-            return None;
+            None
         }
-    };
-    let template = Template::parse(&text);
-    Some((text, template))
+    }
 }
 
 fn program(text: &str, folder: &Path) -> String {
@@ -193,19 +227,30 @@ fn builtin<'n>(
 
 /// A folder, relative to the file's; `${NAME}` and `${NAME:-otherwise}` are filled.
 fn path(place: &Place<'_>, around: &Surroundings<'_>, report: &mut Report) -> Option<PathBuf> {
-    let text = place.words(report)?;
-    match variables(text, around.variable) {
-        Ok(text) => Some(joined(around.folder, &text)),
+    let text = variables(place, place.words(report)?, "a folder", around.variable, report)?;
+    Some(joined(around.folder, &text))
+}
+
+/// A text with its `${NAME}` and `${NAME:-otherwise}` filled.
+pub(crate) fn variables(
+    place: &Place<'_>,
+    text: &str,
+    expected: &str,
+    value: &dyn Fn(&str) -> Option<String>,
+    report: &mut Report,
+) -> Option<String> {
+    match filled(text, value) {
+        Ok(text) => Some(text),
         Err(name) => {
             let found = format!("${{{name}}}, which is not set");
             let fix = format!("set {name}, or write `${{{name}:-otherwise}}`");
-            report.broken(place, "a folder", found, fix);
+            report.broken(place, expected, found, fix);
             None
         }
     }
 }
 
-fn variables(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+fn filled(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -224,7 +269,7 @@ fn variables(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Result<Strin
 }
 
 /// `folder` with `text` under it, without `.` and with `..` taken away where it can be.
-fn joined(folder: &Path, text: &str) -> PathBuf {
+pub(crate) fn joined(folder: &Path, text: &str) -> PathBuf {
     let mut path = PathBuf::new();
     for part in folder.join(text).components() {
         match part {

@@ -1,4 +1,4 @@
-//! Texts with `{name}` in them: argument vectors and resource names.
+//! Texts with `{name}` in them: argument vectors, parts of requests, resource names.
 //!
 //! `{name}` stands for the argument `name`. Braces around anything but a name are ordinary text. A
 //! template fills one element and is never split, so that a value cannot become two arguments.
@@ -50,18 +50,53 @@ impl Template {
     /// The text with every hole filled: text as it is, anything else as JSON. `None` when an
     /// argument is absent or null.
     pub fn fill(&self, arguments: &Map<String, Value>) -> Option<String> {
+        self.fill_with(arguments, str::to_owned)
+    }
+
+    /// The same with every value written by `write`; the template's own text stays.
+    pub fn fill_with(
+        &self,
+        arguments: &Map<String, Value>,
+        write: impl Fn(&str) -> String,
+    ) -> Option<String> {
         let filled = self.parts.iter().map(|part| match part {
             Part::Text(plain) => Some(plain.clone()),
-            Part::Hole(name) => match arguments.get(name)? {
-                Value::Null => None,
-                Value::String(value) => Some(value.clone()),
-                other
-                @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                    Some(other.to_string())
-                }
-            },
+            Part::Hole(name) => shown(arguments.get(name)?).map(|value| write(&value)),
         });
         filled.collect()
+    }
+
+    /// The name of its hole, when there is nothing else.
+    pub fn hole(&self) -> Option<&str> {
+        let mut holes = None;
+        for part in &self.parts {
+            match part {
+                Part::Text(text) if text.is_empty() => {}
+                Part::Hole(name) if holes.is_none() => holes = Some(name.as_str()),
+                Part::Text(_) | Part::Hole(_) => return None,
+            }
+        }
+        holes
+    }
+
+    /// The template as text, its own text written by `write`.
+    pub(crate) fn with_text(&self, write: impl Fn(&str) -> String) -> String {
+        let parts = self.parts.iter().map(|part| match part {
+            Part::Text(text) => write(text),
+            Part::Hole(name) => format!("{{{name}}}"),
+        });
+        parts.collect()
+    }
+}
+
+/// A value as text: text as it is, anything else as JSON, nothing for null.
+pub fn shown(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Some(other.to_string())
+        }
     }
 }
 
@@ -86,6 +121,14 @@ mod tests {
     fn a_value_fills_its_hole_and_is_not_read_again() {
         assert_eq!(fill("--city={city}").as_deref(), Some("--city=Rome {days}"));
         assert_eq!(fill("{days}/{tags}").as_deref(), Some(r#"3/["a","b"]"#));
+    }
+
+    #[test]
+    fn a_template_may_be_one_hole_and_nothing_else() {
+        assert_eq!(Template::parse("{days}").hole(), Some("days"));
+        for text in ["{days} ", "{days}{city}", "days", ""] {
+            assert_eq!(Template::parse(text).hole(), None);
+        }
     }
 
     #[test]

@@ -7,16 +7,19 @@ use serde_json::{Value, json};
 
 use crate::builtins;
 use crate::fields::Fields;
+use crate::http::Method;
 use crate::manifest::{Stated, ToolDefinition, fingerprint};
 use crate::parameters;
 use crate::problem::Report;
-use crate::run::{Builtin, Surroundings};
+use crate::run::{Builtin, Run, Surroundings};
 use crate::run_reader::{self, Written};
 use crate::template::Template;
 use crate::times;
 use crate::yaml::{Kind, Place};
 
 const TIMEOUT_MS: u64 = 3000;
+/// Servers of one's own, and those of others.
+const SERVER_TIMEOUT_MS: (u64, u64) = (15_000, 30_000);
 const RESULT_TOKENS: u64 = 300;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -94,10 +97,11 @@ impl<'n> Runs<'n> {
     fn read(fields: &mut Fields<'n>, around: &Surroundings<'_>, report: &mut Report) -> Self {
         let run = fields.either(&[("run", ()), ("command", ())], report);
         if run.is_none() {
-            fields.required("run", "how the tool runs: command or builtin", report);
+            fields.required("run", run_reader::HOW, report);
         }
-        let run = run.and_then(|((), at)| run_reader::read(&at, around, report));
-        let probe = fields.get("probe").and_then(|at| run_reader::read(&at, around, report));
+        let method = method(fields);
+        let run = run.and_then(|((), at)| run_reader::read(&at, method, around, report));
+        let probe = fields.get("probe").and_then(|at| probe(&at, around, report));
         Self { run, probe, resource: fields.get("resource").and_then(|at| resource(at, report)) }
     }
 
@@ -108,6 +112,25 @@ impl<'n> Runs<'n> {
         let argv = argv.map(|(template, place)| (template, place));
         argv.chain(self.resource.iter().map(|(_, template, place)| (template, place)))
     }
+}
+
+fn probe<'n>(
+    at: &Place<'n>,
+    around: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<Written<'n>> {
+    let mut written = run_reader::read(at, Method::Get, around, report)?;
+    if let Run::Http(http) = &mut written.run {
+        http.is_probe = true;
+    }
+    Some(written)
+}
+
+/// How a request asks when it does not say so: only a tool that changes nothing may `GET`.
+fn method(fields: &mut Fields<'_>) -> Method {
+    let effect = fields.get("effect");
+    let only_reads = effect.is_some_and(|at| at.node().as_text() == Some("read_only"));
+    if only_reads { Method::Get } else { Method::Post }
 }
 
 fn resource<'n>(at: Place<'n>, report: &mut Report) -> Option<(String, Template, Place<'n>)> {
@@ -237,14 +260,15 @@ impl Limits {
         run: Option<&Written<'_>>,
         report: &mut Report,
     ) -> Option<Self> {
+        let external = external(fields, run, report);
         let timeout = match times::timeout(fields, report) {
             Some(stated) => stated.map(|ms| (ms, true)),
-            None => Some((default_timeout(run), false)),
+            None => Some((default_timeout(run, external?), false)),
         };
         let retry = times::retry(fields, report);
         let result_tokens = match fields.get("result_tokens") {
             Some(at) => at.whole(1, 100_000, report),
-            None => Some(RESULT_TOKENS),
+            None => Some(default_tokens(run)),
         };
         let cache_ttl_ms = match fields.get("cache_ttl_ms") {
             Some(at) => at.whole(0, DAY_MS, report),
@@ -259,7 +283,31 @@ impl Limits {
     }
 }
 
-fn default_timeout(run: Option<&Written<'_>>) -> u64 {
+/// Whether the server belongs to somebody else, which gives it more time.
+fn external(
+    fields: &mut Fields<'_>,
+    run: Option<&Written<'_>>,
+    report: &mut Report,
+) -> Option<bool> {
+    let Some(at) = fields.get("external") else { return Some(false) };
+    if run.is_some_and(|run| !run.asks_a_server()) {
+        let fix = "leave it out, or say `timeout_ms`";
+        report.wrong(&at, "no such field: only http and fetch_url ask servers", fix);
+        return None;
+    }
+    at.truth(report)
+}
+
+fn default_tokens(run: Option<&Written<'_>>) -> u64 {
+    let is_expand = run.and_then(Written::builtin) == Some(Builtin::Expand);
+    if is_expand { builtins::EXPAND_TOKENS } else { RESULT_TOKENS }
+}
+
+fn default_timeout(run: Option<&Written<'_>>, external: bool) -> u64 {
+    if run.is_some_and(Written::asks_a_server) {
+        let (own, others) = SERVER_TIMEOUT_MS;
+        return if external { others } else { own };
+    }
     let builtin = run.and_then(Written::builtin);
     if builtin.is_some_and(Builtin::has_root) { builtins::TIMEOUT_MS } else { TIMEOUT_MS }
 }

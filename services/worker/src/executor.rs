@@ -2,13 +2,15 @@
 //!
 //! Reading order: [`Executor`] · [`settings`] makes one from a manifest's `run:` · `command` runs a
 //! process · [`guard`] lets no process outlive its worker · [`group`] ends what an earlier life of
-//! this worker left behind · `files` and `clock` are the builtins.
+//! this worker left behind · `http` asks servers · `files`, `clock` and `expand` are the builtins.
 
 mod clock;
 mod command;
+mod expand;
 mod files;
 pub mod group;
 pub mod guard;
+mod http;
 pub mod settings;
 
 pub use settings::{ExecutorSettings, from_run};

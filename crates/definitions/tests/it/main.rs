@@ -5,6 +5,7 @@
 mod advice;
 mod agents;
 mod documents;
+mod http;
 mod manifests;
 
 use std::path::Path;

@@ -223,7 +223,7 @@ fn an_unknown_field_is_told_with_what_was_meant() {
     wrong(
         &with("colour: red"),
         &expect![
-            "tools.yaml:5:5: tools[0].colour: expected one of approval, cache_ttl_ms, command, description, effect, inputSchema, input_schema, max_retries, name, parameters, parameters_schema, permissions, probe, resource, result_schema, result_tokens, retry, retry_policy, run, timeout, timeout_ms, timeout_s, timeout_seconds; found an unknown field. Fix: leave it out"
+            "tools.yaml:5:5: tools[0].colour: expected one of approval, cache_ttl_ms, command, description, effect, external, inputSchema, input_schema, max_retries, name, parameters, parameters_schema, permissions, probe, resource, result_schema, result_tokens, retry, retry_policy, run, timeout, timeout_ms, timeout_s, timeout_seconds; found an unknown field. Fix: leave it out"
         ],
     );
     wrong(
@@ -241,7 +241,7 @@ fn a_tool_needs_a_name_a_description_and_a_run() {
         &expect![[r"
             tools.yaml:2:5: tools[0].description: expected what the tool does, for the model; found nothing. Fix: add `description: …`
             tools.yaml:2:5: tools[0].name: expected the name that models call the tool by; found nothing. Fix: add `name: …`
-            tools.yaml:2:5: tools[0].run: expected how the tool runs: command or builtin; found nothing. Fix: add `run: …`"]],
+            tools.yaml:2:5: tools[0].run: expected how the tool runs: command, http or builtin; found nothing. Fix: add `run: …`"]],
     );
 }
 
@@ -296,7 +296,7 @@ fn effects_probes_and_caches_have_to_agree() {
 
 #[test]
 fn forms_that_this_version_lacks_are_named() {
-    for form in ["http: {url: x}", "mcp: {server: x}", "openapi: {file: x}"] {
+    for form in ["mcp: {server: x}", "openapi: {file: x}"] {
         let problems = manifest(&with(&format!("run: {{ {form} }}"))).unwrap_err();
         let word = form.split(':').next().unwrap();
         let found = format!("{word}, which this version does not support");
@@ -333,13 +333,13 @@ fn a_run_is_a_list_of_fixed_program_and_arguments() {
     wrong(
         &with("run: { shell: ls }"),
         &expect![[
-            r#"tools.yaml:4:10: tools[0].run: expected how the tool runs: command or builtin; found a map of shell. Fix: write `{ command: [program, "{argument}"] }` or `{ builtin: read_file }`"#
+            r#"tools.yaml:4:10: tools[0].run: expected how the tool runs: command, http or builtin; found a map of shell. Fix: write `{ command: [program, "{argument}"] }`, `{ http: { url: … } }` or `{ builtin: read_file }`"#
         ]],
     );
     wrong(
         &with("run: ls -l"),
         &expect![[
-            r#"tools.yaml:4:10: tools[0].run: expected how the tool runs: command or builtin; found "ls -l". Fix: write `{ command: [program, "{argument}"] }` or `{ builtin: read_file }`"#
+            r#"tools.yaml:4:10: tools[0].run: expected how the tool runs: command, http or builtin; found "ls -l". Fix: write `{ command: [program, "{argument}"] }`, `{ http: { url: … } }` or `{ builtin: read_file }`"#
         ]],
     );
 }
@@ -349,7 +349,7 @@ fn a_builtin_is_known_and_keeps_its_parameters() {
     wrong(
         &with("run: { builtin: readfile }"),
         &expect![[
-            r#"tools.yaml:4:21: tools[0].run.builtin: expected one of list_files, read_file, search_files, write_file, edit_file, clock; found "readfile". Fix: write `read_file`"#
+            r#"tools.yaml:4:21: tools[0].run.builtin: expected one of list_files, read_file, search_files, write_file, edit_file, clock, fetch_url, expand; found "readfile". Fix: write `read_file`"#
         ]],
     );
     wrong(

@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use definitions::run::{Builtin, BuiltinRun, Run};
+use ports::artifacts::Artifacts;
 use ports::clock::Clock;
 
 use super::Executor;
 use super::clock::ClockTool;
 use super::command::CommandTool;
+use super::expand::ExpandTool;
 use super::files::{FileTool, Operation};
+use super::http::{FetchTool, HttpTool};
 
 /// What executors need to know of the process they live in.
 #[derive(Clone)]
@@ -30,12 +33,15 @@ pub struct ExecutorSettings {
     pub environment: BTreeMap<OsString, OsString>,
     /// What the `clock` builtin reads.
     pub clock: Arc<dyn Clock>,
+    /// Where the `expand` builtin finds full results; without it the builtin answers that it cannot.
+    pub artifacts: Option<Arc<dyn Artifacts>>,
 }
 
 /// The executor for one tool.
 pub fn from_run(run: &Run, settings: &ExecutorSettings) -> Arc<dyn Executor> {
     match run {
         Run::Command(command) => Arc::new(CommandTool::new(command, settings)),
+        Run::Http(http) => Arc::new(HttpTool::new(http, settings)),
         Run::Builtin(builtin) => from_builtin(builtin, settings),
     }
 }
@@ -50,6 +56,8 @@ fn from_builtin(run: &BuiltinRun, settings: &ExecutorSettings) -> Arc<dyn Execut
         Builtin::WriteFile => file_tool(Operation::Write, &root),
         Builtin::EditFile => file_tool(Operation::Edit, &root),
         Builtin::Clock => Arc::new(ClockTool::new(Arc::clone(&settings.clock))),
+        Builtin::FetchUrl => Arc::new(FetchTool::default()),
+        Builtin::Expand => Arc::new(ExpandTool::new(settings.artifacts.clone())),
     }
 }
 

@@ -7,4 +7,7 @@ mod command;
 mod deaths;
 mod escapes;
 mod group;
+mod http;
+mod http_expand;
+mod http_server;
 mod support;

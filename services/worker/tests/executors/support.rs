@@ -36,6 +36,7 @@ pub(crate) fn settings(folder: &Path) -> ExecutorSettings {
         manifest_folder: folder.to_owned(),
         environment: environment.map(|(name, value)| (name.into(), value.into())).into(),
         clock: Arc::new(FixedClock),
+        artifacts: None,
     }
 }
 
