@@ -9,6 +9,7 @@ use definitions::problem::Problem;
 use model_openai::{Endpoint, OpenAiModel};
 use planner::{AgentBook, Config, Planner, PlannerPorts};
 use ports::BusError;
+use ports::artifacts::Artifacts;
 use ports::clock::{Clock, Ids};
 use ports::journal::Journal;
 use ports::model::Model;
@@ -112,7 +113,7 @@ impl Store {
             instance(self.ports.ids.as_ref(), "worker")
         };
         let (model, words) = self.model(engine, launch).await?;
-        let (tools, contracts) = tools(launch, &self.ports.clock)?;
+        let (tools, contracts) = tools(launch, &self.ports.clock, &self.ports.artifacts)?;
         // Offered before the first turn asks what there is.
         let offer = Registration { worker: instance.clone(), tools: contracts };
         self.ports.registry.register(offer).await?;
@@ -267,6 +268,7 @@ fn named(name: &str) -> InstanceId {
 fn tools(
     launch: &Launch<'_>,
     clock: &Arc<dyn Clock>,
+    artifacts: &Arc<dyn Artifacts>,
 ) -> Result<(Tools, Vec<ToolContract>), Failure> {
     let mut tools = Tools::new();
     let mut contracts = Vec::new();
@@ -277,6 +279,7 @@ fn tools(
             manifest_folder: folder.clone(),
             environment: launch.environment.all().clone(),
             clock: Arc::clone(clock),
+            artifacts: Some(Arc::clone(artifacts)),
         };
         let executor = from_run(&definition.run, &settings);
         let probe = definition.probe.as_ref().map(|probe| from_run(probe, &settings));
