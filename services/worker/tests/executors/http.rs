@@ -453,6 +453,10 @@ async fn a_secret_that_the_cut_halves_is_not_shown_in_part() {
         panic!("it failed")
     };
     assert_eq!(output, Output { bytes: b"key: ".to_vec().into(), total: 11 });
+    // Letters that a secret happens to begin with are letters.
+    let server = Server::answering(answer("200 OK", "", "wifi")).await;
+    let http = "{ url: \"http://127.0.0.1:PORT/\", headers: { X-Key: { file: key } } }";
+    assert_eq!(tool(server.port, "read_only", http).call(json!({})).await, done("wifi"));
 }
 
 #[tokio::test]

@@ -125,8 +125,7 @@ impl Judge {
         }
         let is_whole = kept.is_whole() && !cut;
         match pick(&self.pick, kept.bytes()) {
-            None => Ended::Done(self.clean(noted(kept, cut))),
-            Some(Ok(text)) if is_whole => Ended::Done(self.clean(Output::from(text))),
+            None => Ended::Done(noted(self.clean(kept.finish()), cut)),
             Some(_) if !is_whole => {
                 let (total, room) = (kept.total(), kept.bytes().len());
                 let why = format!(
@@ -238,11 +237,12 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len().max(1)).any(|window| window == part)
 }
 
-/// Where a text ends when the start of a secret at its very end does not count.
+/// Where a text ends when the start of a secret at its very end does not count: a text that was cut
+/// may end in one.
 fn cut_secret(bytes: &[u8], secrets: &[String]) -> usize {
     let longest = secrets.iter().map(|secret| {
         let secret = secret.as_bytes();
-        let starts = (1..secret.len()).rev();
+        let starts = (SHORTEST_SECRET..secret.len()).rev();
         starts.filter_map(|length| secret.get(..length)).find(|start| bytes.ends_with(start))
     });
     let longest = longest.flatten().map(<[u8]>::len).max().unwrap_or(0);
@@ -250,8 +250,7 @@ fn cut_secret(bytes: &[u8], secrets: &[String]) -> usize {
 }
 
 /// The body as it is; one that nobody read to its end says so.
-fn noted(kept: Kept, cut: bool) -> Output {
-    let output = kept.finish();
+fn noted(output: Output, cut: bool) -> Output {
     if !cut {
         return output;
     }
