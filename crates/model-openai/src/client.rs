@@ -40,6 +40,14 @@ impl fmt::Debug for OpenAiModel {
 #[error("no HTTP client: {0}")]
 pub struct NoClient(String);
 
+/// A client with the usual patience for connections.
+fn http(
+    with: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+) -> Result<reqwest::Client, NoClient> {
+    let builder = reqwest::Client::builder().connect_timeout(std::time::Duration::from_secs(10));
+    with(builder).build().map_err(|error| NoClient(chain(&error)))
+}
+
 impl OpenAiModel {
     /// A model behind `endpoints`: the first, and the others when it fails before its first event.
     /// The ring provider of rustls has to be installed.
@@ -48,12 +56,10 @@ impl OpenAiModel {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn Ids>,
     ) -> Result<Self, NoClient> {
-        let connect = std::time::Duration::from_secs(10);
-        let http = reqwest::Client::builder()
-            .connect_timeout(connect)
-            .build()
-            .map_err(|error| NoClient(chain(&error)))?;
+        let proxied = http(|builder| builder)?;
+        let direct = http(reqwest::ClientBuilder::no_proxy)?;
         let target = |endpoint: Endpoint| {
+            let http = if endpoint.is_local() { &direct } else { &proxied };
             let exchange = Exchange::new(http.clone(), &endpoint);
             Target { endpoint, exchange }
         };

@@ -132,6 +132,14 @@ impl Endpoint {
         Ok(Self::new(base, key))
     }
 
+    /// Whether it is on this machine: no proxy of the surroundings can lead there.
+    pub(crate) fn is_local(&self) -> bool {
+        let url = reqwest::Url::parse(&self.base_url).ok();
+        let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+        let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+
     /// The same, asking for this model whatever a request names.
     #[must_use]
     pub fn with_model(mut self, model: Option<String>) -> Self {
@@ -169,6 +177,21 @@ mod tests {
         let bad = BadEndpoint::Address("localhost".to_owned());
         assert_eq!(endpoint(None, Some("localhost")), Err(bad));
         assert_eq!(endpoint(Some("a b"), None), Err(BadEndpoint::Key));
+    }
+
+    #[test]
+    fn an_endpoint_on_this_machine_is_asked_without_a_proxy() {
+        let is_local = |url: &str| Endpoint::new(url, "").is_local();
+        assert!(
+            ["http://localhost:1/v1", "http://127.0.0.1:2/v1", "http://[::1]:3"]
+                .iter()
+                .all(|url| is_local(url))
+        );
+        assert!(
+            !["https://api.openai.com/v1", "http://10.0.0.1/v1", "nothing"]
+                .iter()
+                .any(|url| is_local(url))
+        );
     }
 
     #[test]

@@ -3,11 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bus_sqlite::{Options, SqliteBus};
 use definitions::problem::Problem;
 use model_openai::{Endpoint, OpenAiModel};
 use planner::{AgentBook, Config, Planner, PlannerPorts};
+use planner_core::view::Spans;
 use ports::BusError;
 use ports::artifacts::Artifacts;
 use ports::clock::{Clock, Ids};
@@ -148,7 +150,9 @@ impl Store {
             ids: Arc::clone(&self.ports.ids),
         };
         let instance = instance(self.ports.ids.as_ref(), "planner");
-        let config = Config { grace: GRACE, ..Config::new(instance) };
+        // A run of another agent waits for that agent's command, however long that takes.
+        let spans = Spans { agent_wait: Duration::MAX, ..Spans::default() };
+        let config = Config { grace: GRACE, spans, ..Config::new(instance) };
         let planner = Planner::new(ports, book, config);
         engine.start("planner", planner.run(engine.shutdown()));
     }

@@ -88,3 +88,34 @@ fn text_comes_from_standard_input_too() {
     ended.answer();
     assert_eq!(ended.events()[0]["text"], "go on then");
 }
+
+#[test]
+fn a_run_of_another_agent_waits_for_its_own_command() {
+    let home = Home::new();
+    let tool = command("[\"/bin/sleep\", \"30\"]", "read_only", "    timeout_ms: 60000\n");
+    with_tool(&home, &tool, "{}");
+    let mut running = home.start(["run", "agent.yaml", "first", "--json"]);
+    running.until_printed("\"tool_call\"");
+    running.kill();
+    let other = home.read("agent.yaml").replace("name: tester", "name: other");
+    home.write("other.yaml", &other.replace("tools: [probe]", "tools: []"));
+    home.write("rehearsal.yaml", "rules:\n  - say: hello\n");
+    assert_eq!(home.run(["run", "other.yaml", "go", "--json"]).answer(), "hello");
+    assert!(home.run(["show"]).out.contains("unfinished"), "the first run is still there");
+    with_tool(
+        &home,
+        &command("[\"/bin/echo\", \"ok\"]", "read_only", "    timeout_ms: 60000\n"),
+        "{}",
+    );
+    home.run(["run", "agent.yaml", "--json"]).answer();
+    assert_eq!(violations(&home), []);
+}
+
+#[test]
+fn a_proxy_of_the_surroundings_is_not_asked_for_the_rehearsal() {
+    let home = Home::new();
+    talker(&home);
+    let mut command = home.command(["run", "agent.yaml", "go", "--json"]);
+    command.env("HTTP_PROXY", "http://127.0.0.1:9").env("http_proxy", "http://127.0.0.1:9");
+    crate::home::finish(command).answer();
+}

@@ -129,6 +129,24 @@ fn a_restart_that_does_not_happen_is_never_called_a_repair() {
 }
 
 #[test]
+fn a_restart_in_doubt_is_looked_at_and_never_repeated() {
+    let doubt = "IN DOUBT: attempt 1 began on host a and left no result.";
+    let expected =
+        ["probe_service", "read_log", "restart_service", "probe_service", "write_postmortem"];
+    let well = run(&[ILL, WELL], doubt);
+    assert_eq!(names(&well), expected);
+    assert!(postmortem(&well).contains("the restart is in doubt"));
+    assert!(
+        well.answer.contains("is healthy") && !claims_a_repair(&well.answer),
+        "{}",
+        well.answer
+    );
+    let ill = run(&[ILL], doubt);
+    assert_eq!(names(&ill), expected);
+    assert!(ill.answer.contains("not fixed"), "{}", ill.answer);
+}
+
+#[test]
 fn a_restart_that_does_not_help_is_never_called_a_repair() {
     for second in [ILL, "timed_out: the probe did not answer", r#"{"healthy":null}"#] {
         let run = run(&[ILL, second], RESTARTED);

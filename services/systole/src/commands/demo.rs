@@ -163,7 +163,10 @@ async fn tidy_up(
     let id = ended.place.thread;
     let mut hints = Vec::new();
     if folder.post_mortem().exists() {
-        hints.push(format!("post-mortem: {}", folder.post_mortem().display()));
+        let path = folder.post_mortem();
+        let here = std::env::current_dir().unwrap_or_default();
+        let path = path.strip_prefix(here).unwrap_or(&path);
+        hints.push(format!("post-mortem: {}", path.display()));
     }
     if demo.keep {
         hints.push(format!("the service still runs at {}", folder.url().unwrap_or_default()));

@@ -50,10 +50,10 @@ struct Health {
     healthy: bool,
     status: u16,
     error_rate: f64,
-    requests: u32,
-    uptime_s: Value,
     pid: Value,
     pool: Value,
+    uptime_s: Value,
+    requests: u32,
 }
 
 /// What came of a restart.
@@ -84,10 +84,10 @@ async fn probe(folder: &Folder) -> Result<Health, Failure> {
         healthy: status == 200 && error_rate < 0.5,
         status,
         error_rate,
-        requests: REQUESTS,
-        uptime_s: of("uptime_s"),
         pid: of("pid"),
         pool: of("pool"),
+        uptime_s: of("uptime_s"),
+        requests: REQUESTS,
     })
 }
 
