@@ -7,6 +7,7 @@
     reason = "helpers of tests"
 )]
 
+mod code;
 mod files;
 mod http;
 mod ops;
