@@ -51,12 +51,13 @@ pub struct Stamp {
 
 /// What came of a call.
 ///
-/// `attempt` is 0 when a planner made the observation itself.
+/// `attempt` is 0 when no attempt produced it: a planner closed the call, or a worker refused it or
+/// reports a doubt. So a late real result is never taken for a repetition of such an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Observation {
     /// The call.
     pub tool_call_id: ToolCallId,
-    /// The attempt that produced it, from 1; 0 for one that a planner made.
+    /// The attempt that produced it, from 1; 0 when none did.
     pub attempt: u32,
     /// Absent on success, else why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +70,7 @@ pub struct Observation {
     /// How far the call had come, when it was stopped or is in doubt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
-    /// Who produced it; absent when a planner made it.
+    /// Who produced it; absent when a planner did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<Stamp>,
 }

@@ -21,14 +21,12 @@ impl Clock for SystemClock {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemIds;
 
-impl SystemIds {
-    fn random(self) -> u128 {
-        let mut bytes = [0; 16];
-        // Without randomness no two processes could be told apart; there is nothing to go on with.
-        #[expect(clippy::expect_used, reason = "a machine without randomness cannot run this")]
-        getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
-        u128::from_le_bytes(bytes)
-    }
+fn random() -> u128 {
+    let mut bytes = [0; 16];
+    // Without randomness no two processes could be told apart; there is nothing to go on with.
+    #[expect(clippy::expect_used, reason = "a machine without randomness cannot run this")]
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    u128::from_le_bytes(bytes)
 }
 
 const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
@@ -52,19 +50,19 @@ pub fn nonce_from(random: u128) -> Nonce {
 
 impl Ids for SystemIds {
     fn nonce(&self) -> Nonce {
-        nonce_from(self.random())
+        nonce_from(random())
     }
 
     fn tool_call_id(&self) -> ToolCallId {
-        call_id_from(self.random())
+        call_id_from(random())
     }
 
     fn thread_id(&self, now: Timestamp) -> ThreadId {
-        ThreadId::from_parts(u64::try_from(now.0).unwrap_or(0), self.random())
+        ThreadId::from_parts(u64::try_from(now.0).unwrap_or(0), random())
     }
 
     fn jitter(&self, most: Duration) -> Duration {
-        let share = u32::try_from(self.random() % 1001).unwrap_or(0);
+        let share = u32::try_from(random() % 1001).unwrap_or(0);
         most.saturating_mul(share) / 1000
     }
 }

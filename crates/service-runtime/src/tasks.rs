@@ -19,7 +19,6 @@ impl TaskSet {
     }
 
     /// Starts a task.
-    #[expect(clippy::disallowed_methods, reason = "the one place where tasks are spawned")]
     pub fn start(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.reap();
         let span = tracing::debug_span!("task", name);

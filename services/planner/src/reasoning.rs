@@ -232,7 +232,13 @@ impl<'a> Turn<'a> {
     /// Appends an early call. The words that came before it are kept for whoever may seal the turn.
     async fn dispatch(&mut self, call: ToolCall) -> Result<Option<Streamed>, BusError> {
         let id = call.tool_call_id.clone();
-        match self.append().call(self.chain, call).await? {
+        let landed = match self.append().call(self.chain, call).await {
+            // The record that ends the turn names the call too, so it will not fit either and ends
+            // the run with a reason.
+            Err(BusError::TooLarge { .. }) => return Ok(None),
+            other => other?,
+        };
+        match landed {
             Landed::At(sequence) | Landed::Duplicate(sequence) => {
                 self.chain = sequence;
                 self.live.dispatched(id);

@@ -21,6 +21,7 @@ pub mod worker;
 
 mod attempt;
 mod case;
+mod evaluation;
 mod handling;
 mod held;
 mod hints;

@@ -8,6 +8,7 @@ use ports::append::{Landed, append_surely};
 use ports::journal::{Append, Fence};
 use ports::working_memory::Sample;
 use proto::envelope::Envelope;
+use proto::error_code::ErrorCode;
 use proto::observation::{ArtifactRef, Observation, Stamp};
 use proto::record::Record;
 use proto::subject::{Leaf, Subject};
@@ -20,6 +21,7 @@ use tool_core::shape;
 
 use crate::attempt::Over;
 use crate::case::Case;
+use crate::evaluation::{Evaluated, evaluate};
 use crate::handling::Settled;
 
 /// Longest pause before a result is published again.
@@ -40,6 +42,7 @@ impl Case<'_> {
         let raw = shape::Raw { bytes: &over.output.bytes, total: over.output.total };
         let tokens = self.tool.contract.result_tokens;
         let shaped = shape::shape(raw, &self.shared.config.redactor, tokens);
+        let answer = self.evaluated(answer, &over.output.bytes).await;
         let words = self.shared.config.redactor.redact(&answer.content);
         let mut content = shape::compose(&words, &shaped.content);
         let artifact = match shaped.full {
@@ -51,6 +54,28 @@ impl Case<'_> {
         let observation = self.observation(over.number, &answer, artifact, stamp);
         let observation = self.keep_done(observation).await;
         self.publish(&observation).await
+    }
+
+    /// A good result that breaks the tool's promise is reported as such; the model sees both.
+    async fn evaluated(&self, answer: Answer, result: &Bytes) -> Answer {
+        let Some(check) = self.tool.result_check().filter(|_| answer.code.is_none()) else {
+            return answer;
+        };
+        match evaluate(check.clone(), result.clone()).await {
+            Evaluated::Fits => answer,
+            Evaluated::Breaks(why) => {
+                let content = format!(
+                    "The tool ran to its end, but its result breaks the schema that it promises: \
+                     {why}\n{}",
+                    answer.content
+                );
+                Answer { code: Some(ErrorCode::InvalidResult), content, ..answer }
+            }
+            Evaluated::Overrun => {
+                let content = format!("[not checked against the tool's schema] {}", answer.content);
+                Answer { content, ..answer }
+            }
+        }
     }
 
     /// Nothing fails because a result was large: one that cannot be stored is cut and says so.

@@ -18,6 +18,7 @@ pub struct Tool {
     pub(crate) executor: Arc<dyn Executor>,
     pub(crate) probe: Option<Arc<dyn Executor>>,
     check: ArgumentCheck,
+    result: Option<ArgumentCheck>,
 }
 
 impl fmt::Debug for Tool {
@@ -35,7 +36,13 @@ impl Tool {
         probe: Option<Arc<dyn Executor>>,
     ) -> Result<Self, BadSchema> {
         let check = ArgumentCheck::new(&contract.parameters)?;
-        Ok(Self { contract, executor, probe, check })
+        let result = contract.result_schema.as_ref().map(ArgumentCheck::of_any).transpose()?;
+        Ok(Self { contract, executor, probe, check, result })
+    }
+
+    /// The check of its results, when it promises a schema for them.
+    pub(crate) fn result_check(&self) -> Option<&ArgumentCheck> {
+        self.result.as_ref()
     }
 
     /// What is wrong with a call's arguments.
