@@ -89,6 +89,12 @@ impl Contract {
         format!("{}{open}", self.prose)
     }
 
+    /// The answer: what the object says, when it calls nothing.
+    pub(crate) fn answer(&self) -> Option<&str> {
+        let first = self.first.as_ref().filter(|_| self.places == 0)?;
+        Some(first.reasoning.as_str()).filter(|words| !words.trim().is_empty())
+    }
+
     /// How sure the model said it is.
     pub(crate) fn confidence(&self) -> Option<f64> {
         self.confidence

@@ -5,7 +5,7 @@ use proto::model::{Finish, ModelError, ModelErrorKind, ModelEvent, ReplyEnd};
 use serde_json::{Map, Value};
 
 use super::calls::End;
-use super::contract::Standing;
+use super::contract::{Contract, Standing};
 use super::finish::Reason;
 use super::provider_error::in_words;
 use super::turn::Turn;
@@ -105,6 +105,7 @@ impl Turn {
         let mut said = Vec::new();
         let aside = self.thoughts.contract.take();
         let mut is_open = false;
+        let aside_answer = aside.as_ref().and_then(Contract::answer).map(str::to_owned);
         if let Some(mut aside) = aside {
             match aside.standing() {
                 Standing::Prose => {
@@ -130,7 +131,18 @@ impl Turn {
             Standing::Closed => {}
         }
         self.take_said(said);
+        if !is_open {
+            self.say_answer(aside_answer);
+        }
         is_open
+    }
+
+    /// An object without calls is the answer, so its words are not only a thought.
+    fn say_answer(&mut self, aside: Option<String>) {
+        let answer = self.contract.answer().map(str::to_owned).or(aside);
+        if let Some(delta) = answer.filter(|_| !self.calls.any_begun()) {
+            self.emit(ModelEvent::Text { delta });
+        }
     }
 
     fn error_of_clean_end(&self, is_contract_open: bool) -> Option<ModelError> {

@@ -450,6 +450,26 @@ fn the_contract_is_read_whatever_stands_around_it() {
 }
 
 #[test]
+fn a_contract_that_calls_nothing_is_the_answer() {
+    let object = r#"{"reasoning":"All is well.","tool_calls":[]}"#;
+    for lines in [
+        format!("say {object}"),
+        format!("say {object}{object}"),
+        r#"say {"reasoning":"All is well."}"#.to_owned(),
+        r#"say {"tool_calls":[],"reasoning":"All is well."}"#.to_owned(),
+    ] {
+        check_contract(
+            &format!("{lines}\nfinish stop\n[DONE]"),
+            expect![[r#"
+            thinks All is well.
+            text All is well.
+            end Some(Stop)
+        "#]],
+        );
+    }
+}
+
+#[test]
 fn contract_calls_come_in_many_forms() {
     let calls = r#"{"tool_calls":[
         {"tool":"dig","args":"{\"depth\":1}"},
