@@ -77,7 +77,7 @@ fn check_authority(authority: &str) -> Result<(), Bad> {
 
 fn is_host(host: &str) -> bool {
     if let Some(inner) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-        return inner.parse::<std::net::Ipv6Addr>().is_ok();
+        return inner.parse::<core::net::Ipv6Addr>().is_ok();
     }
     let ok = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.' || c == '_';
     !host.is_empty() && host.chars().all(ok)
