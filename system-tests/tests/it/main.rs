@@ -4,6 +4,7 @@
 mod agents;
 mod approvals;
 mod cancels;
+mod code;
 mod demo;
 mod files;
 mod home;
