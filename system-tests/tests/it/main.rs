@@ -11,6 +11,7 @@ mod home;
 mod interrupts;
 mod journal;
 mod kills;
+mod secure;
 mod shows;
 mod stores;
 mod terminal;

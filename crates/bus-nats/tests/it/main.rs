@@ -2,4 +2,5 @@
 #![cfg(test)]
 
 mod conformance;
+mod logins;
 mod server;

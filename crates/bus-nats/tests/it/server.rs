@@ -1,7 +1,7 @@
 //! A NATS server of one test.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -32,12 +32,28 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a server and waits until it takes connections.
-    pub(crate) async fn start(program: &PathBuf) -> Self {
-        let folder = TempDir::new().unwrap();
+    pub(crate) async fn start(program: &Path) -> Self {
+        Self::start_with(program, "").await
+    }
+
+    /// The same with more lines of configuration, in which `FOLDER` stands for the server's folder.
+    pub(crate) async fn start_with(program: &Path, more: &str) -> Self {
+        Self::start_in(program, TempDir::new().unwrap(), more).await
+    }
+
+    /// The same in a folder that holds what the configuration names.
+    pub(crate) async fn start_in(program: &Path, folder: TempDir, more: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let place = folder.path().display().to_string();
+        let config = format!(
+            "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{place}\" }}\n{}\n",
+            more.replace("FOLDER", &place)
+        );
+        let file = folder.path().join("nats.conf");
+        std::fs::write(&file, config).unwrap();
         let child = Command::new(program)
-            .args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"])
-            .arg(folder.path())
+            .arg("-c")
+            .arg(file)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -50,6 +66,10 @@ impl Server {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("the server did not take connections");
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     pub(crate) fn settings(&self) -> Settings {
