@@ -29,22 +29,24 @@ pub fn counts() -> Vec<(Branch, u64)> {
     counted.map(|(branch, count)| (*branch, count.load(Ordering::Relaxed))).collect()
 }
 
-#[derive(Default)]
 struct Fields {
-    branch: Option<String>,
+    prints: bool,
+    branch: Option<usize>,
     line: String,
 }
 
 impl Visit for Fields {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "branch" {
-            self.branch = Some(value.to_owned());
+            self.branch = Branch::ALL.iter().position(|branch| branch.as_str() == value);
         }
         self.record_debug(field, &value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        write!(self.line, " {}={value:?}", field.name()).unwrap_or_default();
+        if self.prints {
+            write!(self.line, " {}={value:?}", field.name()).unwrap_or_default();
+        }
     }
 }
 
@@ -64,14 +66,12 @@ impl Subscriber for Listener {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields::default();
+        let mut fields = Fields { prints: self.prints, branch: None, line: String::new() };
         event.record(&mut fields);
         if self.prints && *event.metadata().level() <= Level::DEBUG {
             crate::say(&format!("        {}:{}", event.metadata().target(), fields.line));
         }
-        let Some(name) = fields.branch else { return };
-        let place = Branch::ALL.iter().position(|branch| branch.as_str() == name);
-        if let Some(count) = place.and_then(|place| COUNTS.get(place)) {
+        if let Some(count) = fields.branch.and_then(|place| COUNTS.get(place)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use ports::journal::Stored;
 use ports::queues::Queue;
+use proto::error_code::ErrorCode;
 use proto::fact::Fact;
 use proto::ids::{InstanceId, ThreadRef};
+use proto::observation::Observation;
 use proto::record::Record;
 use proto::time::Timestamp;
 use testkit::memory::faults::{Fault, Faults, Firing, Landing, Op, OpKind};
@@ -57,6 +59,9 @@ fn kinds_at(kind: OpKind) -> &'static [Kind] {
         | OpKind::Remember => &[Kind::Unavailable, Kind::Slow],
     }
 }
+
+/// Operations of a world at one moment that no sound process comes near.
+const RUSH: u32 = 20_000;
 
 fn span(random: &mut fastrand::Rng, most_ms: u64) -> Duration {
     Duration::from_millis(random.u64(1..=most_ms))
@@ -140,8 +145,48 @@ impl Chaos {
             state.judge.stored(stored, &state.ledger)
         };
         self.shared.violated(judged.found);
-        if let Some(Record::Fact(Fact::ApprovalAsked(asked))) = judged.record {
-            self.shared.note(Note::Asked(stored.subject.thread.clone(), asked));
+        match judged.record {
+            Some(Record::Fact(Fact::ApprovalAsked(asked))) => {
+                self.shared.note(Note::Asked(stored.subject.thread.clone(), asked));
+            }
+            Some(Record::Observation(seen)) => self.judge_doubt(&stored.subject.thread, &seen),
+            _ => {}
+        }
+    }
+
+    /// A process that goes round in circles lets no time pass: it is stopped, and that is a finding.
+    fn goes_in_circles(&self, process: &InstanceId) -> bool {
+        let Some(bus) = self.shared.bus() else { return false };
+        let now = bus.elapsed();
+        let rushes = {
+            let rush = &mut self.shared.state().rush;
+            *rush = if rush.0 == now { (now, rush.1 + 1) } else { (now, 0) };
+            rush.1 > RUSH
+        };
+        if rushes {
+            let why = format!("{process} goes on without letting time pass");
+            self.shared.violated([Violation::new("time_passes", why)]);
+        }
+        rushes
+    }
+
+    /// Nobody is told of a doubt while the result is at hand.
+    fn judge_doubt(&self, thread: &ThreadRef, seen: &Observation) {
+        if seen.code != Some(ErrorCode::InDoubt) || seen.stamp.is_none() {
+            return;
+        }
+        let (out_of_reach, counts) = {
+            let state = self.shared.state();
+            let missed = [Kind::Unavailable, Kind::CutOff];
+            let out_of_reach = missed.iter().any(|kind| state.counts.contains_key(kind));
+            (out_of_reach, state.judge.is_first_answer(seen))
+        };
+        let Some(bus) = self.shared.bus() else { return };
+        let kept = bus.working_memory().kept_result(thread, &seen.tool_call_id);
+        let kept: Option<Observation> = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        if kept.is_some_and(|kept| kept.code != seen.code) && counts && !out_of_reach {
+            let why = format!("{} is in doubt, its result is kept", seen.tool_call_id);
+            self.shared.violated([Violation::new("results_are_not_lost", why)]);
         }
     }
 
@@ -162,6 +207,9 @@ impl Faults for Chaos {
     fn on(&self, process: &InstanceId, op: &Op<'_>) -> Fault {
         if process.as_str() == CLIENT {
             return Fault::None;
+        }
+        if self.goes_in_circles(process) {
+            return Fault::CrashBefore;
         }
         let drawn = self.shared.state().draw(op);
         let Some((kind, fault)) = drawn else { return Fault::None };

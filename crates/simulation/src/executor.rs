@@ -89,7 +89,7 @@ impl Attempt {
         };
         if lands {
             landed.cancel();
-            self.shared.landed(&call.tool_call_id);
+            self.shared.landed(call);
         }
         sleep(half).await;
         match behaviour {

@@ -1,14 +1,14 @@
 //! Judges a world while it runs: the named invariants after every record, the ledger's rules at
 //! every effect, and what a model is shown at every request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use invariants::Checker;
 use ports::journal::Stored;
 use proto::call::{Disposition, RequestedCall, ToolCall};
 use proto::envelope::{DecodeError, Envelope};
-use proto::fact::Fact;
+use proto::fact::{Fact, TurnStarted};
 use proto::ids::{Sequence, ThreadRef, ToolCallId};
 use proto::model::ModelRequest;
 use proto::observation::{Observation, Receipt};
@@ -18,6 +18,7 @@ use proto::tool::Effect;
 use proto::transcript::Entry;
 
 use crate::processes::GRACE;
+use crate::script::seed_of;
 use crate::shared::Violation;
 use crate::tools::{Effects, Ledger};
 
@@ -29,6 +30,8 @@ struct ThreadJudge {
     finished: u32,
     inputs: u32,
     calls: u32,
+    open: Option<TurnStarted>,
+    ticks: BTreeSet<Sequence>,
     /// A record that only newer processes may act on lies here.
     too_new: Option<Sequence>,
     poison: Vec<Sequence>,
@@ -82,7 +85,8 @@ impl Judge {
         };
         let broken = thread.checker.push(&placed);
         found.extend(broken.into_iter().map(|v| Violation::new(v.invariant, v.to_string())));
-        thread.note(&placed.record);
+        found.extend(thread.judge_takeover(&placed));
+        thread.note(&placed);
         found.extend(self.answers(&placed, ledger));
         Judged { found, record: Some(placed.record) }
     }
@@ -182,8 +186,15 @@ impl Judge {
     /// A model is asked.
     pub fn asked(&self, request: &ModelRequest) -> Vec<Violation> {
         let mut found = Vec::new();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut read = BTreeSet::new();
         for entry in request.transcript.entries() {
+            if let Entry::User { text } = entry
+                && seed_of(text).is_some()
+                && !read.insert(text)
+            {
+                found.push(Violation::new("inputs_are_read_once", text.clone()));
+            }
             let Entry::Turn(turn) = entry else { continue };
             if turn.calls.is_empty() && turn.text.trim().is_empty() {
                 found.push(Violation::new("request_is_valid", "a reply without words and calls"));
@@ -210,6 +221,20 @@ impl Judge {
             let why = format!("{id}: the model reads {observation:?}, the journal says {answer:?}");
             Violation::new("first_answer_is_shown", why)
         })
+    }
+
+    /// The effect of an attempt is there.
+    pub fn landed(call: &ToolCall, effects: &Effects) -> Option<Violation> {
+        let times = effects.landed.len();
+        let matters = call.terms.effect.needs_start() && times > 1;
+        let why = || format!("the effect of {} landed {times} times", call.tool_call_id);
+        matters.then(|| Violation::new("effects_land_once", why()))
+    }
+
+    /// Whether this is the answer of its call that counts.
+    pub fn is_first_answer(&self, seen: &Observation) -> bool {
+        let call = self.calls.get(&seen.tool_call_id);
+        call.is_some_and(|call| call.answer.as_ref() == Some(seen))
     }
 
     /// Whether a run of the thread is active.
@@ -251,19 +276,41 @@ impl ThreadJudge {
         }
     }
 
-    fn note(&mut self, record: &Record) {
-        match record {
+    /// A turn is started again by its owner, by whoever holds the delivery that it was held by, or
+    /// by a tick past its deadline. Clocks are measured, so a few seconds do not count.
+    fn judge_takeover(&self, placed: &Placed) -> Option<Violation> {
+        let Record::Fact(Fact::TurnStarted(turn)) = &placed.record else { return None };
+        let open = self.open.as_ref()?;
+        let overdue = placed.at.after(Duration::from_secs(5)) >= open.deadline;
+        let allowed = turn.owner == open.owner
+            || turn.held_by == open.held_by
+            || (self.ticks.contains(&turn.held_by) && overdue);
+        let why =
+            || format!("{} took over on {}, it was {}", turn.owner, turn.held_by, open.held_by);
+        (!allowed).then(|| Violation::new("takeover_is_allowed", why()))
+    }
+
+    fn note(&mut self, placed: &Placed) {
+        match &placed.record {
             Record::Input(_) => self.inputs += 1,
             Record::ToolCall(_) => self.calls += 1,
-            Record::Fact(Fact::TurnStarted(_)) => self.is_active = true,
+            Record::Fact(Fact::TurnStarted(turn)) => {
+                self.is_active = true;
+                self.open = Some(turn.clone());
+            }
+            Record::Fact(Fact::TurnCompleted(_) | Fact::TurnSealed(_)) => self.open = None,
+            Record::Tick => {
+                self.ticks.insert(placed.sequence);
+            }
             Record::Fact(Fact::RunFinished(_)) => {
+                self.open = None;
                 self.is_active = false;
                 self.finished += 1;
             }
             Record::Fact(Fact::Parked { sequence, .. }) => {
                 self.poison.retain(|at| at != sequence);
             }
-            Record::Fact(_) | Record::Start(_) | Record::Observation(_) | Record::Tick => {}
+            Record::Fact(_) | Record::Start(_) | Record::Observation(_) => {}
         }
     }
 }

@@ -10,7 +10,7 @@
 //! - [`world`]: one world; [`processes`]: its planners and workers; [`tools`], [`executor`]: its
 //!   tools and the ledger of their effects
 //! - [`chaos`], [`fault_kind`]: what goes wrong; [`judge`]: what must hold all the same
-//! - [`totals`], [`branches`]: what a run of many worlds reports; [`story`]: records as lines
+//! - [`campaign`]: many worlds; [`totals`], [`branches`]: what they report; [`story`]: records as lines
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -20,6 +20,7 @@
 )]
 
 pub mod branches;
+pub mod campaign;
 pub mod chaos;
 pub mod executor;
 pub mod fault_kind;

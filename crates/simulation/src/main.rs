@@ -1,21 +1,10 @@
 //! `simulation`: runs many seeded worlds, or replays one.
-#![expect(clippy::expect_used, reason = "this crate is test code as a whole")]
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use clap::Parser;
-use simulation::fault_kind::FaultKind;
-use simulation::totals::Totals;
-use simulation::{branches, say, world};
-
-/// A run that is to prove that every kind of fault and every branch is reached has this many worlds.
-const COVERS_ALL: u64 = 5_000;
-/// A rule was broken.
-const VIOLATED: u8 = 3;
-/// A kind of fault or a branch was never reached.
-const UNREACHED: u8 = 4;
+use simulation::branches;
+use simulation::campaign::{Campaign, replay, run};
 
 /// Seeded worlds of planners and workers, judged after every record.
 #[derive(Parser)]
@@ -42,97 +31,11 @@ fn main() -> ExitCode {
     branches::listen(arguments.seed.is_some());
     match arguments.seed {
         Some(seed) => replay(seed),
-        None => run(&arguments),
+        None => run(Campaign {
+            seeds: arguments.seeds,
+            start: arguments.start,
+            keep_going: arguments.keep_going,
+            threads: arguments.threads,
+        }),
     }
-}
-
-fn replay(seed: u64) -> ExitCode {
-    let report = world::run(seed, true);
-    for line in &report.log {
-        say(line);
-    }
-    say(&format!("seed {seed}: {:?} after {:?}", report.totals, report.lasted));
-    match report.violation {
-        Some(violation) => {
-            say(&format!("seed {seed}: violated {}: {}", violation.rule, violation.why));
-            ExitCode::from(VIOLATED)
-        }
-        None => ExitCode::SUCCESS,
-    }
-}
-
-fn run(arguments: &Arguments) -> ExitCode {
-    let next = AtomicU64::new(arguments.start);
-    let end = arguments.start.saturating_add(arguments.seeds);
-    let failed = AtomicU64::new(u64::MAX);
-    let totals = thread::scope(|scope| {
-        let shares: Vec<_> = (0..arguments.threads.max(1))
-            .map(|_| scope.spawn(|| share(&next, end, &failed, arguments.keep_going)))
-            .collect();
-        let mut totals = Totals::default();
-        for share in shares {
-            totals.merge(&share.join().expect("a share of worlds ran to its end"));
-        }
-        totals
-    });
-    for line in totals.lines() {
-        say(&line);
-    }
-    let failed = failed.load(Ordering::Relaxed);
-    if failed != u64::MAX {
-        return report_failure(failed);
-    }
-    report_coverage(&totals)
-}
-
-/// Takes seeds until none is left or one has failed.
-fn share(next: &AtomicU64, end: u64, failed: &AtomicU64, keep_going: bool) -> Totals {
-    let mut totals = Totals::default();
-    while keep_going || failed.load(Ordering::Relaxed) == u64::MAX {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= end {
-            break;
-        }
-        let report = world::run(seed, false);
-        totals.add(&report);
-        if let Some(violation) = report.violation {
-            failed.fetch_min(seed, Ordering::Relaxed);
-            if keep_going {
-                say(&format!("seed {seed}: violated {}: {}", violation.rule, violation.why));
-            }
-        }
-    }
-    totals
-}
-
-/// The last lines of the failing world's story, and how to read all of it.
-fn report_failure(seed: u64) -> ExitCode {
-    let report = world::run(seed, true);
-    for line in report.log.iter().skip(report.log.len().saturating_sub(60)) {
-        say(line);
-    }
-    match report.violation {
-        Some(violation) => {
-            say(&format!("seed {seed}: violated {}: {}", violation.rule, violation.why));
-        }
-        None => say(&format!("seed {seed}: violated a rule, and not when run again")),
-    }
-    say(&format!("replay: cargo xtask simulate --seed {seed}"));
-    ExitCode::from(VIOLATED)
-}
-
-fn report_coverage(totals: &Totals) -> ExitCode {
-    let counts = branches::counts();
-    say("branches of the planner's decisions:");
-    for (branch, count) in &counts {
-        say(&format!("  {:<24} {count}", branch.as_str()));
-    }
-    let unreached = counts.iter().filter(|(_, count)| *count == 0).map(|(b, _)| b.as_str());
-    let missing: Vec<_> =
-        totals.missing().into_iter().map(FaultKind::name).chain(unreached).collect();
-    if missing.is_empty() || totals.worlds < COVERS_ALL {
-        return ExitCode::SUCCESS;
-    }
-    say(&format!("never reached: {}", missing.join(", ")));
-    ExitCode::from(UNREACHED)
 }

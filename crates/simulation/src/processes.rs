@@ -67,8 +67,8 @@ impl Process {
         self.role
     }
 
-    /// Begins a new life, unless one is in progress.
-    pub fn start(&mut self, bus: &MemoryBus, shared: &Arc<Shared>, seed: u64) {
+    /// Begins a new life, unless one is in progress. A worker serves `tools`.
+    pub fn start(&mut self, bus: &MemoryBus, shared: &Arc<Shared>, tools: &Tools, seed: u64) {
         if self.life.is_some() {
             return;
         }
@@ -81,7 +81,7 @@ impl Process {
         let life = Birth { bus, shared, name, ids, clock_offset_ms: self.clock_offset_ms };
         self.life = Some(match self.role {
             Role::Planner => life.planner(),
-            Role::Worker => life.worker(),
+            Role::Worker => life.worker(tools.clone()),
         });
     }
 
@@ -134,7 +134,7 @@ impl Birth<'_> {
         })
     }
 
-    fn worker(self) -> Life {
+    fn worker(self, tools: Tools) -> Life {
         let handle = self.handle();
         let ports = WorkerPorts {
             journal: Arc::<BusHandle>::clone(&handle),
@@ -147,7 +147,7 @@ impl Birth<'_> {
             ids: Arc::clone(&self.ids),
         };
         let config = worker_config(&self.name);
-        let worker = Worker::new(ports, tools(self.shared), config);
+        let worker = Worker::new(ports, tools, config);
         self.live(|shutdown| worker.run(shutdown))
     }
 
@@ -195,7 +195,8 @@ fn worker_config(name: &InstanceId) -> WorkerConfig {
     }
 }
 
-fn tools(shared: &Arc<Shared>) -> Tools {
+/// The tools of a world; all its workers serve the same.
+pub fn tools(shared: &Arc<Shared>) -> Tools {
     let mut tools = Tools::new();
     for contract in contracts() {
         let executor = Arc::new(SimExecutor { shared: Arc::clone(shared) });

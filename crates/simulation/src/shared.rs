@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::time::Duration;
 
 use proto::fact::ApprovalAsked;
 use proto::ids::{InstanceId, ThreadRef, ToolCallId};
@@ -62,6 +63,8 @@ pub struct State {
     pub judge: Judge,
     /// The bus; absent before the start and after the end, as it refers back to this.
     pub bus: Option<MemoryBus>,
+    /// Operations at one moment.
+    pub rush: (Duration, u32),
     /// The story so far, when somebody wants to read it.
     pub log: Vec<String>,
 }
@@ -132,11 +135,16 @@ impl Shared {
     }
 
     /// The effect of an attempt is there.
-    pub fn landed(&self, id: &ToolCallId) {
+    pub fn landed(&self, call: &proto::call::ToolCall) {
         let Some(bus) = self.bus() else { return };
-        let now = bus.now();
+        let (id, now) = (&call.tool_call_id, bus.now());
         self.tell(|| format!("LANDED {id}"));
-        self.state().ledger.landed(id, now);
+        let found = {
+            let mut state = self.state();
+            state.ledger.landed(id, now);
+            Judge::landed(call, &state.ledger.of(id))
+        };
+        self.violated(found);
     }
 
     /// Whether an effect of the call is there.

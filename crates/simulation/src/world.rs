@@ -65,6 +65,7 @@ struct World {
     shared: Arc<Shared>,
     notes: UnboundedReceiver<Note>,
     processes: Vec<Process>,
+    tools: worker::Tools,
     agenda: BTreeMap<(Instant, u64), Task>,
     numbers: u64,
     sent: Vec<(ThreadRef, Input)>,
@@ -103,6 +104,7 @@ impl World {
             ledger: Ledger::default(),
             judge: Judge::default(),
             bus: None,
+            rush: (Duration::ZERO, 0),
             log: Vec::new(),
         };
         let shared = Arc::new(Shared::new(state, sender, traced));
@@ -110,6 +112,7 @@ impl World {
         let bus = MemoryBus::new(Config { faults, ..Config::default() });
         shared.state().bus = Some(bus.clone());
         let client = bus.handle(&InstanceId::new(CLIENT).expect("a valid name"));
+        let tools = crate::processes::tools(&shared);
         let mut world = Self {
             plan,
             random,
@@ -118,6 +121,7 @@ impl World {
             shared,
             notes,
             processes: Vec::new(),
+            tools,
             agenda: BTreeMap::new(),
             numbers: 0,
             sent: Vec::new(),
@@ -222,7 +226,7 @@ impl World {
             Task::Start(slot) => {
                 let (bus, seed) = (self.bus.clone(), self.random.u64(..));
                 if let Some(process) = self.processes.get_mut(slot) {
-                    process.start(&bus, &self.shared, seed);
+                    process.start(&bus, &self.shared, &self.tools, seed);
                 }
             }
             Task::Decide(thread, decision) => {

@@ -1,17 +1,19 @@
 //! The tools that workers offer, compiled once per change.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use planner_core::toolbox::Toolbox;
 use ports::registry::Registry;
+use proto::ids::ToolName;
 use proto::tool::{Registration, ToolContract};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 struct Known {
     read: Instant,
-    registrations: Vec<Registration>,
+    contracts: BTreeMap<ToolName, ToolContract>,
     toolbox: Arc<Toolbox>,
 }
 
@@ -41,20 +43,25 @@ impl Tools {
             }
         };
         let read = Instant::now();
-        if let Some(known) = known.as_mut().filter(|known| known.registrations == registrations) {
+        let contracts = contracts(registrations);
+        if let Some(known) = known.as_mut().filter(|known| known.contracts == contracts) {
             known.read = read;
             return Arc::clone(&known.toolbox);
         }
-        let toolbox = Arc::new(compile(&registrations));
-        *known = Some(Known { read, registrations, toolbox: Arc::clone(&toolbox) });
+        let toolbox = Arc::new(compile(&contracts));
+        *known = Some(Known { read, contracts, toolbox: Arc::clone(&toolbox) });
         toolbox
     }
 }
 
-fn compile(registrations: &[Registration]) -> Toolbox {
-    let contracts: Vec<ToolContract> =
-        registrations.iter().flat_map(|registration| registration.tools.clone()).collect();
-    let (toolbox, broken) = Toolbox::new(contracts);
+/// One contract per tool: workers of one kind offer the same, and come and go.
+fn contracts(registrations: Vec<Registration>) -> BTreeMap<ToolName, ToolContract> {
+    let offered = registrations.into_iter().flat_map(|registration| registration.tools);
+    offered.map(|contract| (contract.name.clone(), contract)).collect()
+}
+
+fn compile(contracts: &BTreeMap<ToolName, ToolContract>) -> Toolbox {
+    let (toolbox, broken) = Toolbox::new(contracts.values().cloned());
     for tool in broken {
         tracing::error!(%tool, "the tool's argument schema cannot be compiled; it is not offered");
     }

@@ -52,7 +52,7 @@ impl Tool {
 }
 
 /// All tools of a worker, by name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tools {
     by_name: BTreeMap<ToolName, Arc<Tool>>,
 }

@@ -72,6 +72,11 @@ impl MemoryWorkingMemory {
         forgotten
     }
 
+    /// The result that is kept of a call, for whoever watches the world.
+    pub fn kept_result(&self, thread: &ThreadRef, call: &ToolCallId) -> Option<Bytes> {
+        self.memory.lock().done(&Key::Done(thread.clone(), call.clone()))
+    }
+
     /// Everything is lost; answers how much there was.
     pub fn forget_all(&self) -> usize {
         let mut memory = self.memory.lock();
