@@ -52,7 +52,7 @@ impl TaskSet {
     pub async fn finish(&mut self, grace: Duration) -> bool {
         let all = async {
             while let Some(result) = self.tasks.join_next().await {
-                report(result)
+                report(result);
             }
         };
         let in_time = tokio::time::timeout(grace, all).await.is_ok();
