@@ -120,35 +120,38 @@ impl<'a> Look<'a> {
         let slot = self.shared.slots.slot(&self.place).await;
         let mut kept = slot.lock().await;
         for _ in 0..MAX_STEPS {
-            let thread = match self.load(&mut kept).await {
-                Ok(thread) => thread,
+            kept = match self.step(&slot, kept).await {
+                Ok(kept) => kept,
                 Err(verdict) => return verdict,
             };
-            if self.stop_open_turn(&thread).await {
-                drop(kept);
-                self.wait_for_stop(&thread).await;
-                kept = slot.lock().await;
-                continue;
-            }
-            self.hint_calls(&thread).await;
-            let decision = self.decide(&thread).await;
-            tracing::debug!(
-                thread = %self.place, wake = %self.wake.sequence, branch = decision.branch.as_str(),
-                "decided"
-            );
-            if matches!(decision.step, Step::Reason) {
-                kept = match self.reason(&slot, kept, thread).await {
-                    Ok(kept) => kept,
-                    Err(verdict) => return verdict,
-                };
-                continue;
-            }
-            if let Some(verdict) = self.carry(&thread, decision).await {
-                return verdict;
-            }
         }
         tracing::error!(thread = %self.place, "a handling did not come to rest");
         Verdict::HandBack(BUS_PAUSE)
+    }
+
+    /// Looks at the thread and carries out one step; an error is what becomes of the delivery.
+    async fn step<'s>(
+        &mut self,
+        slot: &'s Mutex<Kept>,
+        mut kept: MutexGuard<'s, Kept>,
+    ) -> Result<MutexGuard<'s, Kept>, Verdict> {
+        let thread = self.load(&mut kept).await?;
+        if self.stop_open_turn(&thread).await {
+            drop(kept);
+            self.wait_for_stop(&thread).await;
+            return Ok(slot.lock().await);
+        }
+        self.hint_calls(&thread).await;
+        let decision = self.decide(&thread).await;
+        let branch = decision.branch.as_str();
+        tracing::debug!(thread = %self.place, wake = %self.wake.sequence, branch, "decided");
+        if matches!(decision.step, Step::Reason) {
+            return self.reason(slot, kept, thread).await;
+        }
+        match self.carry(&thread, decision).await {
+            Some(verdict) => Err(verdict),
+            None => Ok(kept),
+        }
     }
 
     async fn take_permit(&mut self) {
