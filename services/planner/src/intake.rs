@@ -38,7 +38,7 @@ async fn finish(shared: &Shared, handlings: &mut TaskSet, shutdown: &Shutdown) {
     let patience = shared.config.grace;
     let finished = async {
         while !handlings.is_empty() {
-            handlings.ended().await
+            handlings.ended().await;
         }
     };
     if tokio::time::timeout(patience, finished).await.is_err() {

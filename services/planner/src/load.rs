@@ -58,12 +58,11 @@ pub(crate) async fn load(
         Some(thread) => continued(journal, thread, floor).await?,
         None => None,
     };
-    let thread = match known {
-        Some(thread) => thread,
-        None => {
-            let records = journal.read(place, Sequence::NONE, floor).await?;
-            Arc::new(fold(Thread::new(place.clone()), &records)?)
-        }
+    let thread = if let Some(thread) = known {
+        thread
+    } else {
+        let records = journal.read(place, Sequence::NONE, floor).await?;
+        Arc::new(fold(Thread::new(place.clone()), &records)?)
     };
     *kept = Some(Arc::clone(&thread));
     Ok(thread)
