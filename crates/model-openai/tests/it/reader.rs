@@ -460,11 +460,11 @@ fn a_contract_that_calls_nothing_is_the_answer() {
     ] {
         check_contract(
             &format!("{lines}\nfinish stop\n[DONE]"),
-            expect![[r#"
+            expect![[r"
             thinks All is well.
             text All is well.
             end Some(Stop)
-        "#]],
+        "]],
         );
     }
 }

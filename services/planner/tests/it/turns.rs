@@ -119,7 +119,7 @@ async fn a_planner_killed_before_a_dispatch_costs_one_more_start() {
 async fn a_cancel_stops_the_stream_and_keeps_its_words() {
     let model = ScriptedModel::new(|_| {
         let mut steps = slowly("one two three");
-        steps.push(Step::Wait(Duration::from_secs(60)));
+        steps.push(Step::Wait(Duration::from_mins(1)));
         steps.push(end(Finish::Stop));
         Ok(steps)
     });
@@ -163,7 +163,7 @@ async fn an_interrupt_stops_the_turn_and_the_run_goes_on_with_the_new_words() {
         if turns_of(request) > 0 {
             return Ok(vec![text("Understood."), end(Finish::Stop)]);
         }
-        Ok(vec![text("First "), Step::Wait(Duration::from_secs(60)), end(Finish::Stop)])
+        Ok(vec![text("First "), Step::Wait(Duration::from_mins(1)), end(Finish::Stop)])
     });
     let mut world = World::new(model).await;
     world.planner("planner-a", 1);

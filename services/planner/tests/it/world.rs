@@ -63,10 +63,10 @@ impl World {
     pub(crate) fn planner(&mut self, instance: &str, seed: u64) {
         let handle = Arc::new(self.bus.handle(&name(instance)));
         let ports = PlannerPorts {
-            journal: Arc::clone(&handle) as _,
-            queues: Arc::clone(&handle) as _,
-            live: Arc::clone(&handle) as _,
-            working: Arc::clone(&handle) as _,
+            journal: Arc::<BusHandle>::clone(&handle),
+            queues: Arc::<BusHandle>::clone(&handle),
+            live: Arc::<BusHandle>::clone(&handle),
+            working: Arc::<BusHandle>::clone(&handle),
             registry: handle,
             model: Arc::clone(&self.model),
             clock: Arc::new(self.bus.clock(0)),
@@ -137,10 +137,9 @@ impl World {
 
     pub(crate) async fn until_finished(&self) -> RunFinished {
         let is_end = |record: &Record| matches!(record, Record::Fact(Fact::RunFinished(_)));
-        match self.until("the end of the run", is_end).await {
-            Record::Fact(Fact::RunFinished(finished)) => finished,
-            other => panic!("not an end: {other:?}"),
-        }
+        let end = self.until("the end of the run", is_end).await;
+        let Record::Fact(Fact::RunFinished(finished)) = end else { panic!("not an end: {end:?}") };
+        finished
     }
 
     /// One word per record.
