@@ -6,12 +6,12 @@
 //!
 //! Reading order:
 //!
-//! - [`settings`], [`connect`]: how to get there
-//! - [`layout`]: streams, consumers and buckets, created and migrated idempotently
-//! - [`api`]: requests and answers of the server
-//! - [`journal`], [`reads`], [`schedules`]: records
-//! - [`queues`](mod@queues): deliveries
-//! - [`live`], [`artifacts`], [`registry`]
+//! - [`settings`], `connect`: how to get there
+//! - `layout`: streams, consumers and buckets, created and migrated idempotently
+//! - `api`: requests and answers of the server
+//! - `journal`, `reads`, `schedules`: records
+//! - `queues`: deliveries
+//! - `live`, `artifacts`, `registry`
 
 mod api;
 mod artifacts;

@@ -1,7 +1,7 @@
 //! One delivery, from load to ack.
 //!
 //! One handling works on a thread at a time within this process; while a model streams, the thread
-//! is free for others, which find the turn in [`crate::running`].
+//! is free for others, which find the turn in `crate::running`.
 
 use std::sync::Arc;
 use std::time::Duration;

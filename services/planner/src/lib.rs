@@ -6,11 +6,11 @@
 //! Reading order:
 //!
 //! - [`config`], [`book`]: what a planner is given
-//! - [`planner`]: its tasks; [`intake`] pulls, [`keeper`] keeps deliveries alive, [`sweep`] finds
+//! - [`planner`]: its tasks; `intake` pulls, `keeper` keeps deliveries alive, `sweep` finds
 //!   threads that nothing wakes
-//! - [`handling`]: one delivery from load to ack, with [`load`], [`carry`] and [`chain`]
-//! - [`reasoning`]: one model request, with [`speech`] for its live text
-//! - [`running`], [`held`], [`tools`], [`evaluation`], [`server_clock`]
+//! - `handling`: one delivery from load to ack, with `load`, `carry` and `chain`
+//! - `reasoning`: one model request, with `speech` for its live text
+//! - `running`, `held`, `tools`, `evaluation`, `server_clock`
 
 pub mod book;
 pub mod config;
