@@ -1,6 +1,6 @@
 //! What a thread does next. Pure: records in, decisions out; time and names are arguments.
 //!
-//! A shell loads a thread's records, folds them into a [`Thread`], asks [`decide`] for one step,
+//! A shell loads a thread's records, folds them into a [`Thread`], asks [`decide()`] for one step,
 //! carries it out, folds what it wrote, and asks again until the step is to rest. Each step is
 //! decided from the fold alone, so a crash between any two steps changes nothing: whoever holds the
 //! delivery next is told the step that is missing.

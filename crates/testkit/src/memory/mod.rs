@@ -5,12 +5,12 @@
 //! before the next operation of anybody, in the order in which it was due.
 //!
 //! - [`faults`]: what a test may do to one operation
-//! - [`log`](self::log): records, fences, deduplication, schedules
-//! - [`consumers`]: deliveries that are ready, held or resting
-//! - [`topics`]: live text and the question whether an owner lives
-//! - [`handle`]: what one process sees, as the ports
+//! - `log`: records, fences, deduplication, schedules
+//! - `consumers`: deliveries that are ready, held or resting
+//! - `topics`: live text and the question whether an owner lives
+//! - `handle`: what one process sees, as the ports
 //! - [`working`]: working memory
-//! - [`names`]: clock and ids
+//! - `names`: clock and ids
 
 mod consumers;
 pub mod faults;
