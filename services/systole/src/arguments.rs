@@ -68,6 +68,14 @@ pub(crate) enum Command {
     /// Works on tool files.
     #[command(subcommand)]
     Tools(Tools),
+    /// Measures what this machine reaches.
+    Bench(Bench),
+    /// The bench's model; serves until standard input ends.
+    #[command(hide = true)]
+    BenchModel(BenchModel),
+    /// One measurement of the bench.
+    #[command(subcommand, hide = true)]
+    BenchPart(BenchPart),
     /// The service that the demo repairs.
     #[command(hide = true)]
     DemoService(DemoService),
@@ -222,6 +230,81 @@ pub(crate) enum Tools {
         /// As JSON.
         #[arg(long)]
         json: bool,
+    },
+}
+
+/// `systole bench`.
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// Takes a few seconds; the numbers are rough.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `systole bench-model`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchModel {
+    /// Its port; 0 takes a free one.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) port: u16,
+}
+
+/// `systole bench-part`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchPart {
+    /// Many threads at once.
+    Throughput {
+        /// The model.
+        #[arg(long)]
+        url: String,
+        /// How long threads begin.
+        #[arg(long)]
+        span_ms: u64,
+        /// Leaves out the syncs.
+        #[arg(long)]
+        unsynced: bool,
+    },
+    /// A bare program with the same work.
+    Floor {
+        /// The model.
+        #[arg(long)]
+        url: String,
+        /// How long runs begin.
+        #[arg(long)]
+        span_ms: u64,
+    },
+    /// One thread.
+    Overhead {
+        /// The model.
+        #[arg(long)]
+        url: String,
+        /// Runs.
+        #[arg(long)]
+        runs: usize,
+    },
+    /// Threads that wait.
+    Memory {
+        /// The model.
+        #[arg(long)]
+        url: String,
+        /// How many.
+        #[arg(long)]
+        threads: usize,
+    },
+    /// Words, calls, words.
+    Early {
+        /// The model.
+        #[arg(long)]
+        url: String,
+        /// Which calls go out early.
+        #[arg(long)]
+        early_dispatch: String,
+        /// Words per second.
+        #[arg(long)]
+        pace: u32,
     },
 }
 

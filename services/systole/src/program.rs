@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::arguments::{Arguments, Command, Tools};
+use crate::bench::{command, model, part};
 use crate::commands::{Context, cancel, demo, run, show, tools};
 use crate::demo::{service, tool};
 use crate::failure::{Exit, Failure};
@@ -48,6 +49,9 @@ async fn carry_out(context: &Context, command: Command) -> Result<Exit, Failure>
         Command::Show(show) => show::show(context, &show).await,
         Command::Cancel(cancel) => cancel::cancel(context, &cancel).await,
         Command::Tools(Tools::Check { files, json }) => tools::check(context, &files, json),
+        Command::Bench(bench) => command::bench(context, &bench).await,
+        Command::BenchModel(asked) => model::serve(&asked).await.map(|()| Exit::Done),
+        Command::BenchPart(asked) => part::part(context, &asked).await,
         Command::DemoService(asked) => service::serve(&asked).await.map(|()| Exit::Done),
         Command::DemoTool(asked) => tool::run(&asked, &context.environment).await,
     }
@@ -60,7 +64,11 @@ fn wants_json(command: &Command) -> bool {
         Command::Show(show) => show.json,
         Command::Cancel(cancel) => cancel.json,
         Command::Tools(Tools::Check { json, .. }) => *json,
-        Command::DemoService(_) | Command::DemoTool(_) => false,
+        Command::Bench(bench) => bench.json,
+        Command::DemoService(_)
+        | Command::DemoTool(_)
+        | Command::BenchModel(_)
+        | Command::BenchPart(_) => false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bus_sqlite::{Options, SqliteBus};
+use bus_sqlite::{Durability, Options, SqliteBus};
 use definitions::problem::Problem;
 use model_openai::{Endpoint, OpenAiModel};
 use planner::{AgentBook, Config, Planner, PlannerPorts};
@@ -56,8 +56,19 @@ pub(crate) struct Store {
 impl Store {
     /// Opens or creates the one that the command line names.
     pub(crate) fn open(common: &Common) -> Result<Self, BusError> {
+        Self::open_measured(common, true, |journal| journal)
+    }
+
+    /// The same with an ear on its journal. Unless it is `synced`, what it has answered survives the
+    /// end of the process but not of the machine.
+    pub(crate) fn open_measured(
+        common: &Common,
+        synced: bool,
+        ear: impl FnOnce(Arc<dyn Journal>) -> Arc<dyn Journal>,
+    ) -> Result<Self, BusError> {
         let (clock, ids) = (clock(), ids());
         let options = Options {
+            durability: if synced { Durability::Full } else { Durability::Normal },
             max_file_bytes: common.store_max_bytes,
             ..Options::new(Arc::clone(&clock), Arc::clone(&ids))
         };
@@ -65,7 +76,7 @@ impl Store {
         let trouble = Trouble::none();
         let journal = WatchedJournal::new(Arc::new(bus.clone()), trouble.clone());
         let ports = Ports {
-            journal: Arc::new(journal),
+            journal: ear(Arc::new(journal)),
             queues: Arc::new(bus.clone()),
             live: Arc::new(bus.clone()),
             working: Arc::new(bus.clone()),
@@ -211,6 +222,11 @@ pub(crate) enum ChosenModel {
     Endpoint(Box<Endpoint>),
     /// The agent's rehearsal, from this file.
     Rehearsal(Rehearsal, String),
+}
+
+/// The model behind an address, which wants no key.
+pub(crate) fn endpoint(url: &str) -> ChosenModel {
+    ChosenModel::Endpoint(Box::new(Endpoint::new(url, "")))
 }
 
 /// The endpoint that the settings name, or the agent's rehearsal.

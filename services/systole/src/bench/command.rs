@@ -1,0 +1,158 @@
+//! All parts, one after another, in a folder beside the store that is gone afterwards: it is that
+//! disk whose speed counts.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::processes::{ModelProcess, load, part};
+use super::report::Report;
+use super::{cold, disk, table};
+use crate::arguments::Bench;
+use crate::commands::Context;
+use crate::failure::{Exit, Failure};
+use crate::wiring;
+
+/// How much is measured.
+struct Amount {
+    sync: Duration,
+    span_ms: u64,
+    overhead_runs: usize,
+    cold_starts: usize,
+    waiting: usize,
+    words_per_second: u32,
+}
+
+const WHOLE: Amount = Amount {
+    sync: Duration::from_secs(1),
+    span_ms: 8000,
+    overhead_runs: 50,
+    cold_starts: 5,
+    waiting: 1000,
+    words_per_second: 100,
+};
+
+const QUICK: Amount = Amount {
+    sync: Duration::from_millis(200),
+    span_ms: 700,
+    overhead_runs: 10,
+    cold_starts: 2,
+    waiting: 200,
+    words_per_second: 500,
+};
+
+/// Measures and prints.
+pub(crate) async fn bench(context: &Context, asked: &Bench) -> Result<Exit, Failure> {
+    let folder = Folder::beside(&context.common.store)?;
+    let model = ModelProcess::start().await?;
+    let amount = if asked.quick { QUICK } else { WHOLE };
+    let bench = Parts { folder: &folder.0, model: &model, amount: &amount };
+    let measured = bench.all().await;
+    model.stop().await;
+    let report = Report { quick: asked.quick, ..measured? };
+    let text = if asked.json {
+        let json = serde_json::to_string_pretty(&report);
+        json.map_err(|error| Failure::other("JSON", error))? + "\n"
+    } else {
+        table::table(&report)
+    };
+    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::other("the report", error))?;
+    Ok(Exit::Done)
+}
+
+struct Parts<'a> {
+    folder: &'a Path,
+    model: &'a ModelProcess,
+    amount: &'a Amount,
+}
+
+impl Parts<'_> {
+    async fn all(&self) -> Result<Report, Failure> {
+        let load_before = load();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        say("how often the disk syncs");
+        let syncs_per_second = disk::syncs_per_second(self.folder, self.amount.sync)
+            .map_err(|error| Failure::other("syncing", error))?;
+        let report = Report { cores, load_before, syncs_per_second, ..Report::default() };
+        let report = self.throughput(report).await?;
+        self.others(report).await.map(Report::with_ratios)
+    }
+
+    async fn throughput(&self, mut report: Report) -> Result<Report, Failure> {
+        let span = self.amount.span_ms.to_string();
+        say("tool calls with the journal synced");
+        let (full, cpu) = self.part("full", &["throughput", "--span-ms", &span]).await?;
+        report.full = super::throughput::Throughput { model_cpu_seconds: cpu, ..full };
+        say("tool calls with the journal not synced");
+        let words = ["throughput", "--span-ms", &span, "--unsynced"];
+        let (normal, cpu) = self.part("normal", &words).await?;
+        report.normal = super::throughput::Throughput { model_cpu_seconds: cpu, ..normal };
+        say("the floor");
+        let (floor, cpu) = self.part("floor", &["floor", "--span-ms", &span]).await?;
+        report.floor = super::floor::Floor { model_cpu_seconds: cpu, ..floor };
+        Ok(report)
+    }
+
+    async fn others(&self, mut report: Report) -> Result<Report, Failure> {
+        let amount = self.amount;
+        say("overhead per turn");
+        let runs = amount.overhead_runs.to_string();
+        report.overhead = self.part("overhead", &["overhead", "--runs", &runs]).await?.0;
+        say("cold starts");
+        report.cold_start =
+            cold::measure(self.folder, &self.model.client, amount.cold_starts).await?;
+        say("early dispatch");
+        let pace = amount.words_per_second.to_string();
+        for mode in ["off", "safe", "all"] {
+            let words = ["early", "--early-dispatch", mode, "--pace", &pace];
+            report.early_dispatch.push(self.part(mode, &words).await?.0);
+        }
+        // Last: its requests are still open when it ends.
+        say("memory");
+        let threads = amount.waiting.to_string();
+        report.memory = self.part("memory", &["memory", "--threads", &threads]).await?.0;
+        Ok(report)
+    }
+
+    /// One part, with the processor time that the model took meanwhile.
+    async fn part<T: serde::de::DeserializeOwned>(
+        &self,
+        store: &str,
+        words: &[&str],
+    ) -> Result<(T, f64), Failure> {
+        let url = self.model.client.url.as_str();
+        let words = words.iter().copied().chain(["--url", url]);
+        let words: Vec<String> = words.map(str::to_owned).collect();
+        let before = self.model.cpu_seconds();
+        let measured = part(&self.folder.join(format!("{store}.db")), &words).await?;
+        Ok((measured, self.model.cpu_seconds() - before))
+    }
+}
+
+/// What is under way, for whoever waits.
+fn say(what: &str) {
+    // Without anybody to tell, it is measured all the same.
+    writeln!(io::stderr(), "bench: {what} …").unwrap_or_default();
+}
+
+/// A folder of its own, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn beside(store: &Path) -> Result<Self, Failure> {
+        let failed = |error: io::Error| Failure::other("the bench's folder", error);
+        let parent = store.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let name = format!("bench-{}", wiring::ids().nonce());
+        let path = parent.unwrap_or_else(|| Path::new(".")).join(name);
+        std::fs::create_dir_all(&path).map_err(failed)?;
+        Ok(Self(path.canonicalize().map_err(failed)?))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::warn!(%error, "the bench's folder stays");
+        }
+    }
+}

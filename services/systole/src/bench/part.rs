@@ -1,0 +1,37 @@
+//! `systole bench-part`: one measurement in a process of its own; prints it as one JSON object.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{early, floor, memory, overhead, throughput};
+use crate::arguments::BenchPart;
+use crate::commands::Context;
+use crate::failure::{Exit, Failure};
+
+/// Measures and prints.
+pub(crate) async fn part(context: &Context, part: &BenchPart) -> Result<Exit, Failure> {
+    match part {
+        BenchPart::Throughput { url, span_ms, unsynced } => {
+            let span = Duration::from_millis(*span_ms);
+            print(&throughput::measure(context, url, !unsynced, span).await?)
+        }
+        BenchPart::Floor { url, span_ms } => {
+            print(&floor::measure(context, url, Duration::from_millis(*span_ms)).await?)
+        }
+        BenchPart::Overhead { url, runs } => print(&overhead::measure(context, url, *runs).await?),
+        BenchPart::Memory { url, threads } => {
+            print(&memory::measure(context, url, *threads).await?)
+        }
+        BenchPart::Early { url, early_dispatch, pace } => {
+            print(&early::measure(context, url, early_dispatch, *pace).await?)
+        }
+    }
+}
+
+fn print(measured: &impl Serialize) -> Result<Exit, Failure> {
+    let text = serde_json::to_string(measured).map_err(|error| Failure::other("JSON", error))?;
+    writeln!(io::stdout(), "{text}").map_err(|error| Failure::other("standard output", error))?;
+    Ok(Exit::Done)
+}
