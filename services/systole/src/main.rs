@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`arguments`] · [`commands`], one file each · [`launch`]: from an agent to its end
 //! · [`session`]: one watched run · [`follow`], [`screen`]: what is seen · [`engine`], [`wiring`]:
-//! what runs · [`control`]: the door to a running process · [`demo`]: the demo's world · [`bench`]:
+//! what runs · [`control`]: the door to a running process · [`demo`]: the demo's world · [`mod@bench`]:
 //! what it reaches
 
 mod agent_files;
