@@ -1,0 +1,116 @@
+//! The command line. Each setting has a flag and, where it makes sense, a variable; a flag wins.
+//! One file per group of commands.
+
+mod bench;
+mod demo;
+mod run;
+mod threads;
+mod tools;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use self::bench::{Bench, BenchModel, BenchPart};
+pub(crate) use self::demo::{Demo, DemoName, DemoService, DemoTool, Scenario};
+pub(crate) use self::run::{ModelChoice, Run};
+pub(crate) use self::threads::{Cancel, Show};
+pub(crate) use self::tools::Tools;
+
+/// Runs agents whose tool calls survive crashes.
+#[derive(Debug, Parser)]
+#[command(name = "systole", version, max_term_width = 100)]
+pub(crate) struct Arguments {
+    /// What every command takes.
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Common {
+    /// The file that holds threads, queues and memory.
+    #[arg(
+        long,
+        global = true,
+        env = "SYSTOLE_STORE",
+        value_name = "FILE",
+        default_value = ".systole/systole.db"
+    )]
+    pub(crate) store: PathBuf,
+    /// The most bytes that the store's file may take; beyond it writes are refused.
+    #[arg(long, global = true, env = "SYSTOLE_STORE_MAX_BYTES", value_name = "BYTES", hide = true)]
+    pub(crate) store_max_bytes: Option<u64>,
+    /// Colours: where a terminal is, always, never. `NO_COLOR` counts as never.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColourChoice,
+    /// Says more on standard error; twice says even more.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// What to log, such as `info` or `planner=debug`.
+    #[arg(long, global = true, env = "SYSTOLE_LOG", value_name = "FILTER", hide = true)]
+    pub(crate) log: Option<String>,
+}
+
+/// When colours are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColourChoice {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs an agent on a text, or goes on with its unfinished run.
+    Run(Run),
+    /// Shows what this is for: an agent repairs a real service.
+    Demo(Demo),
+    /// Lists threads, or shows one: its transcript, its journal, its model request.
+    Show(Show),
+    /// Stops a thread's run and tells how far each of its calls had come.
+    Cancel(Cancel),
+    /// Works on tool files.
+    #[command(subcommand)]
+    Tools(Tools),
+    /// Measures what this machine reaches.
+    Bench(Bench),
+    /// The bench's model; serves until standard input ends.
+    #[command(hide = true)]
+    BenchModel(BenchModel),
+    /// One measurement of the bench.
+    #[command(subcommand, hide = true)]
+    BenchPart(BenchPart),
+    /// The service that the demo repairs.
+    #[command(hide = true)]
+    DemoService(DemoService),
+    /// The commands behind the demo's tools.
+    #[command(subcommand, hide = true)]
+    DemoTool(DemoTool),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn demo_needs_no_word_more() {
+        let arguments = Arguments::try_parse_from(["systole", "demo", "--json"]).unwrap();
+        let Command::Demo(demo) = arguments.command else { panic!("{:?}", arguments.command) };
+        assert_eq!((demo.name, demo.scenario, demo.json), (DemoName::Ops, Scenario::Failing, true));
+    }
+}
