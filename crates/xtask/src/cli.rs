@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::house::House;
 use crate::process::Stopwatch;
-use crate::{mutants, say, setup, simulate, steps, streams, tidy};
+use crate::{mutants, say, servers, setup, simulate, steps, streams, tidy};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -100,7 +100,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<()> {
         Chore::Deny => steps::deny(&house),
         Chore::Docs => steps::docs(&house),
         Chore::Typos => steps::typos(&house),
-        Chore::Setup => setup::run(&house),
+        Chore::Setup => {
+            servers::setup(&house);
+            setup::run(&house)
+        }
         Chore::Check => check(&house),
     }
 }

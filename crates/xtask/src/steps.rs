@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::house::House;
 use crate::process::{Program, Stopwatch};
-use crate::{say, setup};
+use crate::{say, servers, setup};
 
 /// Checks the formatting, or repairs it.
 pub fn fmt(house: &House, write: bool) -> Result<()> {
@@ -59,6 +59,7 @@ pub fn typos(house: &House) -> Result<()> {
 /// system tests start are there and nothing is built again with other features.
 pub fn test(house: &House, rest: &[String]) -> Result<()> {
     let nextest = setup::find_or_fall_back(house, setup::NEXTEST);
+    servers::find_or_skip(house);
     let mut parts = Vec::new();
     let mut timed = |name: &'static str, program: Program| -> Result<()> {
         let watch = Stopwatch::start();

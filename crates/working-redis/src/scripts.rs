@@ -1,0 +1,43 @@
+//! Changes that read first, each in one step on the server. Nothing newer than Redis 6.2.
+//!
+//! They are sent as text each time, a few hundred bytes: a server that restarted or failed over
+//! knows no script by its hash. Sequences are compared as text of one width, because the numbers
+//! of the script language lose digits above 2^53.
+
+/// Takes or renews a lease: key; holder, milliseconds. Answers `{won, holder, left}`.
+pub(crate) const CLAIM: &str = "\
+local by = redis.call('GET', KEYS[1])
+if by and by ~= ARGV[1] then return {0, by, redis.call('PTTL', KEYS[1])} end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return {1, ARGV[1], 0}";
+
+/// Gives a lease back: key; holder.
+pub(crate) const RELEASE: &str = "\
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1";
+
+/// Keeps a value unless one is kept: key; value, milliseconds. Answers the one that was there.
+pub(crate) const KEEP_FIRST: &str = "\
+local kept = redis.call('GET', KEYS[1])
+if kept then return kept end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return false";
+
+/// Keeps fields unless a later sequence is kept: key; sequence, milliseconds, field, value, ….
+pub(crate) const KEEP_NEWEST: &str = "\
+local kept = redis.call('HGET', KEYS[1], 'sequence')
+if kept and kept > ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'sequence', ARGV[1], unpack(ARGV, 3))
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1";
+
+/// Counts a sample: samples, count; time, `1` or `0`, window, milliseconds to keep, most samples.
+pub(crate) const ADD_SAMPLE: &str = "\
+local n = redis.call('INCR', KEYS[2])
+redis.call('ZADD', KEYS[1], ARGV[1], ARGV[1] .. ':' .. ARGV[2] .. ':' .. n)
+local newest = redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. string.format('%.0f', newest - ARGV[3]))
+redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -ARGV[5] - 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+return 1";
