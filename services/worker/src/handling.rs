@@ -39,7 +39,7 @@ pub(crate) async fn handle(
     _slot: OwnedSemaphorePermit,
 ) {
     let held = shared.held.hold(delivery.token.clone());
-    let settled = judge(&shared, &tool, &delivery.stored).await.unwrap_or_else(|error| {
+    let settled = judge(&shared, &tool, &delivery).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "a call was given back");
         Settled::Back(AGAIN)
     });
@@ -57,11 +57,12 @@ pub(crate) async fn handle(
 async fn judge(
     shared: &Arc<Shared>,
     tool: &Arc<Tool>,
-    stored: &Stored,
+    delivery: &Delivery,
 ) -> Result<Settled, BusError> {
+    let stored = &delivery.stored;
     match Envelope::decode(&stored.payload) {
         Ok(Envelope { body: Record::ToolCall(call), traceparent, .. }) => {
-            work(shared, tool, stored, (&call, traceparent)).await
+            work(shared, tool, delivery, (&call, traceparent)).await
         }
         Ok(other) => {
             tracing::error!(kind = other.body.kind(), "a record that is no tool call");
@@ -81,16 +82,17 @@ async fn judge(
 async fn work(
     shared: &Arc<Shared>,
     tool: &Arc<Tool>,
-    stored: &Stored,
+    delivery: &Delivery,
     (call, traceparent): (&ToolCall, Option<String>),
 ) -> Result<Settled, BusError> {
-    let thread = &stored.subject.thread;
+    let thread = &delivery.stored.subject.thread;
     let span = tracing::info_span!(
         "tool_call", %thread, run = call.run, turn = call.turn, tool_call_id = %call.tool_call_id
     );
     let key = (thread.clone(), call.tool_call_id.clone());
     let running = shared.running.begin(&key);
-    let mut case = Case::new(shared, tool, stored, call, running);
+    let mut case = Case::new(shared, tool, &delivery.stored, call, running);
+    case.again = delivery.count > 1;
     case.traceparent = traceparent;
     let settled = Box::pin(case.work()).instrument(span).await;
     case.release().await;

@@ -21,9 +21,7 @@ pub mod worker;
 
 mod attempt;
 mod case;
-mod evaluation;
 mod handling;
-mod held;
 mod hints;
 mod intake;
 mod keeper;
@@ -31,7 +29,6 @@ mod looks;
 mod offer;
 mod report;
 mod running;
-mod server_time;
 mod shared;
 mod starting;
 
