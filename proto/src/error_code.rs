@@ -70,6 +70,13 @@ codes! {
     StoreCorrupt => "store_corrupt", "The store's file is damaged.";
     StoreFull => "store_full", "No space is left for the store.";
     StoreUnavailable => "store_unavailable", "The store or the bus does not answer.";
+    BusUnreachable => "bus_unreachable", "NATS did not answer within the time it was given at start.";
+    BusLoginRefused => "bus_login_refused", "NATS refused the login, or its credentials cannot be read.";
+    BusTooOld => "bus_too_old", "The NATS server is older than 2.12.";
+    JetstreamOff => "jetstream_off", "JetStream is not enabled on the server or for the account.";
+    StreamMismatch => "stream_mismatch", "A stream or consumer has a configuration that could lose records.";
+    WorkingMemoryUnreachable => "working_memory_unreachable", "Redis did not answer within the time it was given at start.";
+    WorkingMemoryRefused => "working_memory_refused", "Redis refused the login, is too old, or its settings cannot work.";
     MessageTooLarge => "message_too_large", "A record is larger than the bus accepts.";
     TooNew => "too_new", "A record was written by a newer version than this process can read.";
     NotFound => "not_found", "There is no such thread, call or file.";

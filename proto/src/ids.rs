@@ -238,6 +238,14 @@ impl fmt::Display for Sequence {
 #[serde(transparent)]
 pub struct Partition(pub u16);
 
+impl Partition {
+    /// The stream of a thread, of so many; every process of a deployment has to agree on the number.
+    pub fn of(thread: ThreadId, partitions: u16) -> Self {
+        let share = thread.0.0 % u128::from(partitions.max(1));
+        Self(u16::try_from(share).unwrap_or(0))
+    }
+}
+
 /// Where a thread lives: partition, tenant, id.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

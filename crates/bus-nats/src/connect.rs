@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::connection::State;
 use async_nats::{Client, ConnectErrorKind as Kind, ConnectOptions, Event};
 use ports::BusError;
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::api::{ApiError, ask};
 use crate::layout::{self, Known};
+use crate::refusal::ConnectError;
 use crate::settings::{Login, Settings};
 
 /// The bus over NATS; clones share the connection.
@@ -24,36 +28,69 @@ pub struct NatsBus {
 /// The longest pause between two tries to reach a server.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// How long a server may take to have JetStream ready after it takes connections.
+const JETSTREAM_PATIENCE: Duration = Duration::from_secs(10);
+
 impl NatsBus {
     /// Connects, checks the server and creates or migrates what is missing. While the servers
     /// cannot be reached it tries again, until `settings.connect` has passed.
-    pub async fn connect(settings: Settings) -> Result<Self, BusError> {
+    pub async fn connect(settings: Settings) -> Result<Self, ConnectError> {
         let (losses, lost) = watch::channel(0);
         let client = reach(&settings, losses).await?;
         let bus = Self { client, settings: Arc::new(settings), known: Arc::default(), lost };
         bus.check_version()?;
+        bus.find_jetstream().await?;
         layout::ensure(&bus).await?;
         Ok(bus)
     }
 
-    fn check_version(&self) -> Result<(), BusError> {
-        let version = self.client.server_info().version;
+    fn check_version(&self) -> Result<(), ConnectError> {
         if self.client.is_server_compatible(2, 12, 0) {
             return Ok(());
         }
-        Err(BusError::Refused(format!(
-            "NATS {version} is too old: message schedules need 2.12 or newer, 2.15 is recommended"
-        )))
+        Err(ConnectError::TooOld { version: self.client.server_info().version })
+    }
+
+    /// Waits until JetStream answers: after a start of the server or of its cluster it takes a
+    /// while, and where it is off nobody answers or the answer says so.
+    async fn find_jetstream(&self) -> Result<(), ConnectError> {
+        let deadline = Instant::now() + self.settings.connect.min(JETSTREAM_PATIENCE);
+        loop {
+            let subject = "$JS.API.INFO".to_owned();
+            let why = match ask(&self.client, subject, &json!({}), self.settings.request).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(error)) if is_off(&error) => {
+                    return Err(ConnectError::NoJetStream(error.description));
+                }
+                Ok(Err(error)) => error.description,
+                Err(error) => BusError::from(error).to_string(),
+            };
+            if Instant::now() >= deadline {
+                return Err(ConnectError::NoJetStream(why));
+            }
+            tokio::time::sleep(LONGEST_PAUSE).await;
+        }
     }
 
     /// The server's version.
     pub fn server_version(&self) -> String {
         self.client.server_info().version
     }
+
+    /// Whether the connection stands at this moment.
+    pub fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
 }
 
-async fn reach(settings: &Settings, losses: watch::Sender<u64>) -> Result<Client, BusError> {
+/// Whether the server says that it keeps nothing, or nothing for this account.
+fn is_off(error: &ApiError) -> bool {
+    [10076, 10039].contains(&error.err_code)
+}
+
+async fn reach(settings: &Settings, losses: watch::Sender<u64>) -> Result<Client, ConnectError> {
     let deadline = Instant::now() + settings.connect;
+    let servers = settings.servers.join(", ");
     let mut said = false;
     loop {
         let options = options(settings, losses.clone()).await?;
@@ -63,22 +100,20 @@ async fn reach(settings: &Settings, losses: watch::Sender<u64>) -> Result<Client
         };
         match error.kind() {
             Kind::Authentication | Kind::AuthorizationViolation => {
-                return Err(BusError::Refused(format!("NATS refused the login: {error}")));
+                return Err(ConnectError::LoginRefused(error.to_string()));
             }
             Kind::ServerParse | Kind::Tls => {
-                return Err(BusError::Refused(format!("NATS cannot be reached: {error}")));
+                return Err(ConnectError::Unusable { servers, why: error.to_string() });
             }
             Kind::Dns | Kind::TimedOut | Kind::Io | Kind::MaxReconnects => {}
         }
         if Instant::now() >= deadline {
-            return Err(BusError::Unavailable(format!(
-                "NATS at {} did not answer for {} s: {error}",
-                settings.servers.join(", "),
-                settings.connect.as_secs()
-            )));
+            let seconds = settings.connect.as_secs();
+            return Err(ConnectError::Unreachable { servers, seconds, why: error.to_string() });
         }
         if !std::mem::replace(&mut said, true) {
-            tracing::warn!(servers = ?settings.servers, %error, "waiting for NATS");
+            let seconds = settings.connect.as_secs();
+            tracing::warn!(servers, %error, seconds, "waiting for NATS");
         }
         tokio::time::sleep(LONGEST_PAUSE).await;
     }
@@ -87,9 +122,10 @@ async fn reach(settings: &Settings, losses: watch::Sender<u64>) -> Result<Client
 async fn options(
     settings: &Settings,
     losses: watch::Sender<u64>,
-) -> Result<ConnectOptions, BusError> {
-    let unreadable =
-        |error: std::io::Error| BusError::Refused(format!("credentials cannot be read: {error}"));
+) -> Result<ConnectOptions, ConnectError> {
+    let unreadable = |error: std::io::Error| {
+        ConnectError::LoginRefused(format!("the credentials cannot be read: {error}"))
+    };
     let options = match &settings.login {
         Login::None => ConnectOptions::new(),
         Login::Password { user, password } => {

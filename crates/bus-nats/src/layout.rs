@@ -13,6 +13,7 @@ use proto::ids::Partition;
 use tokio::sync::Mutex;
 
 use crate::connect::NatsBus;
+use crate::refusal::ConnectError;
 
 /// The bucket of tool registrations.
 pub(crate) const TOOLS_BUCKET: &str = "SY_TOOLS";
@@ -56,12 +57,12 @@ pub(crate) fn partition_of(queue: &Queue) -> Partition {
 }
 
 /// Creates what is missing and migrates what is old.
-pub(crate) async fn ensure(bus: &NatsBus) -> Result<(), BusError> {
+pub(crate) async fn ensure(bus: &NatsBus) -> Result<(), ConnectError> {
     let context = context(bus);
     for partition in 0..bus.settings.partitions {
         ensure_stream(bus, &context, Partition(partition)).await?;
     }
-    ensure_buckets(bus, &context).await
+    Ok(ensure_buckets(bus, &context).await?)
 }
 
 pub(crate) fn context(bus: &NatsBus) -> jetstream::Context {
@@ -99,7 +100,7 @@ async fn ensure_stream(
     bus: &NatsBus,
     context: &jetstream::Context,
     partition: Partition,
-) -> Result<(), BusError> {
+) -> Result<(), ConnectError> {
     let wanted = stream_config(bus, partition);
     let existing = match context.get_stream(&wanted.name).await {
         Ok(stream) => stream.cached_info().config.clone(),
@@ -123,17 +124,12 @@ async fn ensure_stream(
         .map_err(|error| no_stream(&wanted.name, &error.to_string()))
 }
 
-fn no_stream(name: &str, why: &str) -> BusError {
-    if why.contains("not enabled") || why.contains("no responders") || why.contains("10076") {
-        return BusError::Refused(format!(
-            "JetStream is not enabled on this NATS server or account: {why}"
-        ));
-    }
-    BusError::Refused(format!("stream {name} cannot be created: {why}"))
+fn no_stream(name: &str, why: &str) -> ConnectError {
+    BusError::Refused(format!("stream {name} cannot be created: {why}")).into()
 }
 
 /// A stream that could lose records must not be used.
-fn refuse_foreign(wanted: &stream::Config, existing: &stream::Config) -> Result<(), BusError> {
+fn refuse_foreign(wanted: &stream::Config, existing: &stream::Config) -> Result<(), ConnectError> {
     let mut wrong = Vec::new();
     if existing.subjects != wanted.subjects {
         wrong.push(format!("subjects {:?}", existing.subjects));
@@ -153,12 +149,7 @@ fn refuse_foreign(wanted: &stream::Config, existing: &stream::Config) -> Result<
     if wrong.is_empty() {
         return Ok(());
     }
-    Err(BusError::Refused(format!(
-        "stream {} has another configuration: {}. Remove or rename it, or point this deployment at \
-         another account",
-        wanted.name,
-        wrong.join("; ")
-    )))
+    Err(ConnectError::StreamMismatch { stream: wanted.name.clone(), what: wrong.join("; ") })
 }
 
 fn is_current(wanted: &stream::Config, existing: &stream::Config) -> bool {

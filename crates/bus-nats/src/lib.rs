@@ -6,7 +6,7 @@
 //!
 //! Reading order:
 //!
-//! - [`settings`], `connect`: how to get there
+//! - [`settings`], `connect`, [`refusal`]: how to get there, and why one does not
 //! - `layout`: streams, consumers and buckets, created and migrated idempotently
 //! - `api`: requests and answers of the server
 //! - `journal`, `reads`, `schedules`: records
@@ -21,9 +21,11 @@ mod layout;
 mod live;
 mod queues;
 mod reads;
+pub mod refusal;
 mod registry;
 mod schedules;
 pub mod settings;
 
 pub use connect::NatsBus;
+pub use refusal::ConnectError;
 pub use settings::{Login, Settings};

@@ -189,6 +189,7 @@ fn worker_config(name: &InstanceId) -> WorkerConfig {
     WorkerConfig {
         slots: 12,
         grace: GRACE,
+        drain: GRACE,
         lease: Duration::from_secs(6),
         pull_wait: Duration::from_secs(20),
         ..WorkerConfig::new(name.clone(), "sim")

@@ -1,5 +1,6 @@
 //! Tests that need a server: they fail where servers are required, else they are counted as skipped.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The setting that makes a missing server a failure.
@@ -25,6 +26,19 @@ pub fn require_server<T>(name: &str, found: Option<T>) -> Option<T> {
         );
     }
     found
+}
+
+/// Where a server's program is: the variable, or the `PATH`, or where `cargo xtask setup` puts it.
+#[expect(clippy::disallowed_methods, reason = "tests find their servers by the environment")]
+pub fn find_server(program: &str, variable: &str) -> Option<PathBuf> {
+    let set = std::env::var_os(variable).map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path: Vec<PathBuf> = std::env::split_paths(&path).map(|dir| dir.join(program)).collect();
+    let test = std::env::current_exe().unwrap_or_default();
+    let tools = test
+        .ancestors()
+        .flat_map(|dir| ["tools/venv/bin", "tools/lib/bin"].map(|bin| dir.join(bin).join(program)));
+    set.into_iter().chain(on_path).chain(tools).find(|path| path.is_file())
 }
 
 /// How many tests of this process were skipped.

@@ -13,6 +13,7 @@ use proto::subject::{Leaf, Subject};
 use proto::time::Timestamp;
 
 use crate::chain::Chain;
+use crate::metrics::Tally;
 use crate::planner::Shared;
 
 /// What came of a step.
@@ -30,7 +31,12 @@ pub(crate) async fn fact(
     thread: &Thread,
     fact: Fact,
 ) -> Result<Carried, BusError> {
-    Ok(carried(chain(shared, thread).fact(thread.plan_last, fact).await?, thread))
+    let tally = Tally::of(&fact);
+    let carried = carried(chain(shared, thread).fact(thread.plan_last, fact).await?, thread);
+    if matches!(carried, Carried::Landed(_)) {
+        shared.config.metrics.appended(tally);
+    }
+    Ok(carried)
 }
 
 /// Appends a tool call behind what the thread was folded from.

@@ -14,6 +14,8 @@ use ports::registry::Registry;
 use ports::working_memory::WorkingMemory;
 use proto::ids::{InstanceId, Partition};
 
+use crate::metrics::Metrics;
+
 /// The world of a planner.
 #[derive(Clone)]
 #[expect(missing_docs, reason = "each field is the port of that name")]
@@ -59,6 +61,10 @@ pub struct Config {
     pub patience: Patience,
     /// For decisions.
     pub spans: Spans,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Whether journals of ended runs are held against the invariants, one at a time.
+    pub judges: bool,
 }
 
 impl Config {
@@ -79,6 +85,8 @@ impl Config {
             grace: Duration::from_secs(20),
             patience: Patience::default(),
             spans: Spans::default(),
+            metrics: Metrics::new(),
+            judges: false,
         }
     }
 }

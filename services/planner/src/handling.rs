@@ -20,6 +20,7 @@ use proto::time::Timestamp;
 use service_runtime::shutdown::Shutdown;
 use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit};
 
+use crate::audit;
 use crate::carry::{self, Carried};
 use crate::load::{LoadError, load};
 use crate::planner::Shared;
@@ -44,6 +45,8 @@ const FULL_PAUSE: Duration = Duration::from_millis(500);
 /// What becomes of the delivery.
 enum Verdict {
     Ack,
+    /// The same, and the thread is at rest.
+    Rested,
     HandBack(Duration),
 }
 
@@ -61,12 +64,17 @@ pub(crate) async fn handle(
         verdict = Look::new(&shared, &delivery, permit).run() => verdict,
     };
     let queues = shared.ports.queues.as_ref();
+    let ended = matches!(verdict, Verdict::Rested);
     let told = match verdict {
-        Verdict::Ack => queues.ack(guard.token()).await,
+        Verdict::Ack | Verdict::Rested => queues.ack(guard.token()).await,
         Verdict::HandBack(delay) => queues.nak(guard.token(), delay).await,
     };
     if let Err(error) = told {
         tracing::debug!(%error, "a delivery could not be let go; it comes again");
+    }
+    drop(guard);
+    if ended {
+        audit::judge(&shared, &delivery.stored.subject.thread).await;
     }
 }
 
@@ -162,8 +170,11 @@ impl<'a> Look<'a> {
 
     async fn load(&mut self, kept: &mut MutexGuard<'_, Kept>) -> Result<Arc<Thread>, Verdict> {
         let journal = self.shared.ports.journal.as_ref();
+        let late = kept.as_ref().map(|thread| thread.late);
         match load(journal, &self.place, kept, self.floor).await {
             Ok(thread) => {
+                let more = late.map_or(0, |late| thread.late.saturating_sub(late));
+                self.shared.config.metrics.late_results.inc_by(u64::from(more));
                 self.floor = self.floor.max(thread.head.sequence);
                 Ok(thread)
             }
@@ -261,7 +272,12 @@ impl<'a> Look<'a> {
         let running = self.shared.running.enter(self.place.clone(), open.sequence);
         drop(kept);
         self.permit = None;
+        let metrics = &self.shared.config.metrics;
+        let timer = metrics.model_seconds.start_timer();
+        metrics.turns_in_flight.inc();
         let reasoned = reason(self.shared, thread, &running).await;
+        metrics.turns_in_flight.dec();
+        timer.observe_duration();
         self.turn_permit = None;
         self.take_permit().await;
         let kept = slot.lock().await;
@@ -283,6 +299,7 @@ impl<'a> Look<'a> {
     async fn note_lost(&mut self, sequence: Sequence) -> Result<(), Verdict> {
         self.floor = self.floor.max(sequence);
         self.lost = self.lost.saturating_add(1);
+        self.shared.config.metrics.conflicts.inc();
         if self.lost > MAX_LOST {
             return Err(Verdict::HandBack(BUS_PAUSE));
         }
@@ -380,6 +397,7 @@ impl<'a> Look<'a> {
             Ok(OwnerAnswer::Holding) => Owner::Working,
             Ok(OwnerAnswer::NotHolding | OwnerAnswer::NoResponder | OwnerAnswer::Silent) => {
                 tracing::info!(thread = %self.place, %owner, ?answer, "taking the turn over");
+                self.shared.config.metrics.takeovers.inc();
                 Owner::Gone
             }
             Err(error) => return Some(bus_failed(&error)),
@@ -409,7 +427,7 @@ impl<'a> Look<'a> {
         if let Err(error) = self.shared.ports.working.set_active(&self.place, next).await {
             tracing::debug!(%error, "the list of active threads was not written");
         }
-        Verdict::Ack
+        if thread.is_at_rest() { Verdict::Rested } else { Verdict::Ack }
     }
 
     fn next_look(&self, thread: &Thread) -> Timestamp {

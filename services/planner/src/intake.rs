@@ -53,6 +53,9 @@ async fn pull(shared: &Shared, queue: &Queue) -> Vec<(Delivery, Option<OwnedSema
     let most = shared.handlings.available_permits().saturating_add(1).min(AT_ONCE);
     match shared.ports.queues.pull(queue, most, shared.config.pull_wait).await {
         Ok(deliveries) => {
+            for delivery in &deliveries {
+                count(shared, queue, delivery);
+            }
             let permits = std::iter::once(Some(first)).chain(std::iter::repeat_with(|| None));
             deliveries.into_iter().zip(permits).collect()
         }
@@ -62,4 +65,14 @@ async fn pull(shared: &Shared, queue: &Queue) -> Vec<(Delivery, Option<OwnedSema
             Vec::new()
         }
     }
+}
+
+fn count(shared: &Shared, queue: &Queue, delivery: &Delivery) {
+    let name = match queue {
+        Queue::Inbox(_) => "in",
+        Queue::Progress(_) => "progress",
+        Queue::Tool(..) => "tool",
+    };
+    let waited = shared.clock.now(delivery.stored.at).since(delivery.stored.at);
+    shared.config.metrics.delivered(name, delivery.count, waited);
 }

@@ -10,24 +10,31 @@
 //!   threads that nothing wakes
 //! - `handling`: one delivery from load to ack, with `load`, `carry` and `chain`
 //! - `reasoning`: one model request, with `speech` for its live text
+//! - [`metrics`]: what is counted; `audit`: journals held against the invariants
 //! - `running`, `held`, `tools`, `evaluation`, `server_clock`
 
 pub mod book;
 pub mod config;
+pub mod metrics;
 pub mod planner;
 
+mod audit;
 mod carry;
 mod chain;
 mod evaluation;
 mod handling;
+mod held;
 mod intake;
+mod keeper;
 mod load;
 mod reasoning;
 mod running;
+mod server_clock;
 mod speech;
 mod sweep;
 mod tools;
 
 pub use book::AgentBook;
 pub use config::{Config, PlannerPorts};
+pub use metrics::Metrics;
 pub use planner::Planner;

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use ports::BusError;
 use ports::queues::Queue;
-use service_runtime::held::Held;
-use service_runtime::server_time::ServerTime;
 use service_runtime::shutdown::Shutdown;
 use service_runtime::tasks::TaskSet;
 use tokio::sync::Semaphore;
 
 use crate::book::AgentBook;
 use crate::config::{Config, PlannerPorts};
+use crate::held::Held;
 use crate::intake::take_in;
+use crate::keeper::keep_alive;
 use crate::load::Slots;
 use crate::running::Running;
+use crate::server_clock::ServerClock;
 use crate::sweep::{listen, sweep};
 use crate::tools::Tools;
 
@@ -23,13 +24,15 @@ pub(crate) struct Shared {
     pub(crate) ports: PlannerPorts,
     pub(crate) config: Config,
     pub(crate) book: AgentBook,
-    pub(crate) clock: ServerTime,
+    pub(crate) clock: ServerClock,
     pub(crate) tools: Tools,
     pub(crate) slots: Slots,
     pub(crate) running: Running,
     pub(crate) held: Held,
     pub(crate) handlings: Arc<Semaphore>,
     pub(crate) turns: Arc<Semaphore>,
+    /// Held by the one journal that is judged.
+    pub(crate) judging: Semaphore,
 }
 
 /// A planner, ready to run.
@@ -41,15 +44,16 @@ impl Planner {
     /// A planner of these agents.
     pub fn new(ports: PlannerPorts, book: AgentBook, config: Config) -> Self {
         let shared = Shared {
-            clock: ServerTime::new(Arc::clone(&ports.clock)),
+            clock: ServerClock::new(Arc::clone(&ports.clock)),
             tools: Tools::new(Arc::clone(&ports.registry), config.tools_age),
             slots: Slots::default(),
             running: Running::new(),
-            held: Held::default(),
+            held: Held::new(),
             handlings: Arc::new(Semaphore::new(
                 config.max_handlings.max(config.partitions.len().saturating_mul(4)),
             )),
             turns: Arc::new(Semaphore::new(config.max_turns_in_flight)),
+            judging: Semaphore::new(1),
             ports,
             config,
             book,
@@ -60,12 +64,14 @@ impl Planner {
     /// Works until `shutdown` drains, then finishes or hands back what it holds within the grace.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), BusError> {
         let shared = self.shared;
+        let slots = i64::try_from(shared.config.max_turns_in_flight).unwrap_or(i64::MAX);
+        shared.config.metrics.turn_slots.set(slots);
         let me = &shared.config.instance;
         let answering = shared.ports.live.answer(me, shared.running.holds()).await?;
         shared.clock.measure(shared.ports.journal.as_ref()).await?;
         let mut background = TaskSet::new();
         let queues = Arc::clone(&shared.ports.queues);
-        background.start("keep_alive", shared.held.clone().keep_alive(queues));
+        background.start("keep_alive", keep_alive(queues, shared.held.clone()));
         background.start("sweep", sweep(Arc::clone(&shared)));
         background.start("listen", listen(Arc::clone(&shared)));
         let mut intakes = TaskSet::new();

@@ -30,6 +30,7 @@ use tokio::time::Instant;
 
 use crate::chain::Chain;
 use crate::load::load;
+use crate::metrics::Tally;
 use crate::planner::Shared;
 use crate::running::RunningGuard;
 use crate::speech::Speech;
@@ -323,12 +324,15 @@ impl<'a> Turn<'a> {
 
     /// Appends the record that ends the turn. One that the bus finds too large ends the run.
     async fn end(&mut self, fact: Fact) -> Result<Reasoned, BusError> {
+        let mut tally = Tally::of(&fact);
         let landed = match self.append().fact(self.chain, fact).await {
             Err(error @ BusError::TooLarge { .. }) => {
                 let why = format!("The model's reply is too large to be recorded: {error}.");
                 match ends::failed(self.thread, ErrorCode::MessageTooLarge, &why) {
                     Some(failed) => {
-                        self.append().fact(self.chain, Fact::RunFinished(failed)).await?
+                        let failed = Fact::RunFinished(failed);
+                        tally = Tally::of(&failed);
+                        self.append().fact(self.chain, failed).await?
                     }
                     None => return Err(error),
                 }
@@ -336,7 +340,10 @@ impl<'a> Turn<'a> {
             other => other?,
         };
         Ok(match landed {
-            Landed::At(sequence) | Landed::Duplicate(sequence) => Reasoned::Landed(sequence),
+            Landed::At(sequence) | Landed::Duplicate(sequence) => {
+                self.shared.config.metrics.appended(tally);
+                Reasoned::Landed(sequence)
+            }
             Landed::Lost { last } => Reasoned::Lost(last.unwrap_or(self.chain)),
         })
     }

@@ -145,7 +145,8 @@ pub(crate) fn load_manifest(
     }))
 }
 
-fn doubles(known: &[LoadedTool], more: &[LoadedTool]) -> Vec<Problem> {
+/// Tools whose names are taken.
+pub(crate) fn doubles(known: &[LoadedTool], more: &[LoadedTool]) -> Vec<Problem> {
     let is_known = |tool: &&LoadedTool| {
         known.iter().any(|other| other.definition.contract.name == tool.definition.contract.name)
     };

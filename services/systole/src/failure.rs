@@ -68,6 +68,11 @@ impl Failure {
         Self { exit: Exit::BadInput, code: ErrorCode::InvalidInput, lines: vec![text.into()] }
     }
 
+    /// Settings are wrong or contradict each other.
+    pub(crate) fn settings(lines: Vec<String>) -> Self {
+        Self { exit: Exit::BadInput, code: ErrorCode::InvalidSettings, lines }
+    }
+
     /// There is no such thing.
     pub(crate) fn not_found(text: impl Into<String>) -> Self {
         Self { exit: Exit::BadInput, code: ErrorCode::NotFound, lines: vec![text.into()] }

@@ -26,6 +26,11 @@ pub(crate) fn place(thread: ThreadId) -> ThreadRef {
     ThreadRef { partition: Partition(0), tenant: tenant(), thread }
 }
 
+/// Where a thread of a deployment with several streams lives.
+pub(crate) fn place_in(thread: ThreadId, partitions: u16) -> ThreadRef {
+    ThreadRef { partition: Partition::of(thread, partitions), ..place(thread) }
+}
+
 /// A key that nobody else makes.
 pub(crate) fn fresh_key(ids: &dyn Ids) -> InputKey {
     InputKey::new(ids.nonce().as_str())

@@ -3,7 +3,7 @@
 //! Reading order: [`arguments`] · [`commands`], one file each · [`launch`]: from an agent to its end
 //! · [`session`]: one watched run · [`follow`], [`screen`]: what is seen · [`engine`], [`wiring`]:
 //! what runs · [`control`]: the door to a running process · [`demo`]: the demo's world · [`mod@bench`]:
-//! what it reaches
+//! what it reaches · [`nodes`]: processes of a distributed deployment
 
 mod agent_files;
 mod arguments;
@@ -17,6 +17,7 @@ mod follow;
 mod inputs;
 mod interrupts;
 mod launch;
+mod nodes;
 mod person;
 mod program;
 mod remembered;

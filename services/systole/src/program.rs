@@ -7,9 +7,11 @@ use clap::Parser;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::arguments::{Arguments, Command, Tools};
+use crate::arguments::{Arguments, Command, NodeCommand, Tools};
 use crate::bench::{command, model, part};
-use crate::commands::{Context, cancel, demo, run, show, tools};
+use crate::commands::{
+    Context, cancel, clients, demo, planner, rehearse, run, show, tools, worker,
+};
 use crate::demo::{service, tool};
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
@@ -20,7 +22,9 @@ pub(crate) fn main() -> ExitCode {
     wiring::install_tls();
     let arguments = Arguments::parse();
     let environment = Environment::of_process();
-    telemetry::start(&arguments.common, environment.wants_colours(arguments.common.color));
+    let usual = if is_server(&arguments.command) { "info" } else { "warn" };
+    let colours = environment.wants_colours(arguments.common.color);
+    telemetry::start(&arguments.common, usual, colours);
     let program = std::env::args().next().unwrap_or_else(|| "systole".to_owned());
     let context = Context { common: arguments.common, environment, program };
     let json = wants_json(&arguments.command);
@@ -48,6 +52,7 @@ async fn carry_out(context: &Context, command: Command) -> Result<Exit, Failure>
         Command::Demo(demo) => demo::demo(context, &demo).await,
         Command::Show(show) => show::show(context, &show).await,
         Command::Cancel(cancel) => cancel::cancel(context, &cancel).await,
+        Command::Node(node) => carry_out_node(context, *node).await,
         Command::Tools(Tools::Check { files, json }) => tools::check(context, &files, json),
         Command::Bench(bench) => command::bench(context, &bench).await,
         Command::BenchModel(asked) => model::serve(&asked).await.map(|()| Exit::Done),
@@ -57,6 +62,21 @@ async fn carry_out(context: &Context, command: Command) -> Result<Exit, Failure>
     }
 }
 
+async fn carry_out_node(context: &Context, command: NodeCommand) -> Result<Exit, Failure> {
+    match command {
+        NodeCommand::Planner(flags) => Box::pin(planner::planner(context, &flags)).await,
+        NodeCommand::Worker(flags) => Box::pin(worker::worker(context, &flags)).await,
+        NodeCommand::Send(asked) => clients::send(context, &asked).await,
+        NodeCommand::Tail(asked) => clients::tail(context, &asked).await,
+        NodeCommand::Rehearse(asked) => rehearse::rehearse(context, &asked).await,
+    }
+}
+
+/// Whether the command is a process that operators watch.
+fn is_server(command: &Command) -> bool {
+    matches!(command, Command::Node(node) if node.is_server())
+}
+
 fn wants_json(command: &Command) -> bool {
     match command {
         Command::Run(run) => run.json,
@@ -64,6 +84,7 @@ fn wants_json(command: &Command) -> bool {
         Command::Show(show) => show.json,
         Command::Cancel(cancel) => cancel.json,
         Command::Tools(Tools::Check { json, .. }) => *json,
+        Command::Node(node) => node.wants_json(),
         Command::Bench(bench) => bench.json,
         Command::DemoService(_)
         | Command::DemoTool(_)

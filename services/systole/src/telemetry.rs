@@ -6,9 +6,10 @@ use tracing_subscriber::EnvFilter;
 
 use crate::arguments::Common;
 
-/// Starts logging as the command line asks.
-pub(crate) fn start(common: &Common, colours: bool) {
-    let filter = EnvFilter::try_new(filter(common)).unwrap_or_else(|_| EnvFilter::new("warn"));
+/// Starts logging as the command line asks; `usual` is what is logged when it does not.
+pub(crate) fn start(common: &Common, usual: &str, colours: bool) {
+    let filter =
+        EnvFilter::try_new(filter(common, usual)).unwrap_or_else(|_| EnvFilter::new("warn"));
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     let started = if io::stderr().is_terminal() {
         logs.with_ansi(colours).with_target(false).try_init()
@@ -20,10 +21,10 @@ pub(crate) fn start(common: &Common, colours: bool) {
     }
 }
 
-fn filter(common: &Common) -> String {
+fn filter(common: &Common, usual: &str) -> String {
     match (&common.log, common.verbose) {
         (Some(filter), _) => filter.clone(),
-        (None, 0) => "warn".to_owned(),
+        (None, 0) => usual.to_owned(),
         (None, 1) => "info".to_owned(),
         (None, 2) => "debug,hyper=info,reqwest=info,h2=info".to_owned(),
         (None, _) => "trace,hyper=info,reqwest=info,h2=info".to_owned(),

@@ -1,4 +1,7 @@
-//! Which technology stands behind each port: the only file that names adapters.
+//! Which technology stands behind each port: the only place that names adapters. This file has the
+//! embedded mode, [`servers`] the distributed one.
+
+pub(crate) mod servers;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +14,6 @@ use model_openai::{Endpoint, OpenAiModel};
 use planner::{AgentBook, Config, Planner, PlannerPorts};
 use planner_core::view::Spans;
 use ports::BusError;
-use ports::artifacts::Artifacts;
 use ports::clock::{Clock, Ids};
 use ports::journal::Journal;
 use ports::model::Model;
@@ -31,6 +33,7 @@ use crate::arguments::{Common, ModelChoice};
 use crate::engine::{Engine, GRACE, Ports};
 use crate::failure::Failure;
 use crate::launch::Launch;
+use crate::settings::Environment;
 use crate::watched::{Trouble, WatchedJournal};
 
 /// The running program, even after its file was replaced.
@@ -126,12 +129,12 @@ impl Store {
             instance(self.ports.ids.as_ref(), "worker")
         };
         let (model, words) = self.model(engine, launch).await?;
-        let (tools, contracts) = tools(launch, &self.ports.clock, &self.ports.artifacts)?;
+        let (tools, contracts) = tools_of(&launch.loaded.tools, launch.environment, &self.ports)?;
         // Offered before the first turn asks what there is.
         let offer = Registration { worker: instance.clone(), tools: contracts };
         self.ports.registry.register(offer).await?;
         let config = WorkerConfig { grace: GRACE, ..WorkerConfig::new(instance, host()) };
-        let worker = Worker::new(self.worker_ports(), tools, config);
+        let worker = Worker::new(worker_ports(&self.ports), tools, config);
         let shutdown = engine.shutdown();
         engine.start("worker", async move {
             worker.run(shutdown).await;
@@ -145,40 +148,18 @@ impl Store {
     pub(crate) async fn start_planner_alone(&self, engine: &mut Engine) -> Result<(), Failure> {
         self.bury().await?;
         // Without an agent no turn begins, so nobody is asked.
-        self.start_planner(engine, self.ask(Vec::new())?, AgentBook::default());
+        self.start_planner(engine, ask(&self.ports, Vec::new())?, AgentBook::default());
         Ok(())
     }
 
     fn start_planner(&self, engine: &mut Engine, model: Arc<dyn Model>, book: AgentBook) {
-        let ports = PlannerPorts {
-            journal: Arc::clone(&self.ports.journal),
-            queues: Arc::clone(&self.ports.queues),
-            live: Arc::clone(&self.ports.live),
-            working: Arc::clone(&self.ports.working),
-            registry: Arc::clone(&self.ports.registry),
-            model,
-            clock: Arc::clone(&self.ports.clock),
-            ids: Arc::clone(&self.ports.ids),
-        };
+        let ports = planner_ports(&self.ports, model);
         let instance = instance(self.ports.ids.as_ref(), "planner");
         // A run of another agent waits for that agent's command, however long that takes.
         let spans = Spans { agent_wait: Duration::MAX, ..Spans::default() };
         let config = Config { grace: GRACE, spans, ..Config::new(instance) };
         let planner = Planner::new(ports, book, config);
         engine.start("planner", planner.run(engine.shutdown()));
-    }
-
-    fn worker_ports(&self) -> WorkerPorts {
-        WorkerPorts {
-            journal: Arc::clone(&self.ports.journal),
-            queues: Arc::clone(&self.ports.queues),
-            live: Arc::clone(&self.ports.live),
-            working: Arc::clone(&self.ports.working),
-            artifacts: Arc::clone(&self.ports.artifacts),
-            registry: Arc::clone(&self.ports.registry),
-            clock: Arc::clone(&self.ports.clock),
-            ids: Arc::clone(&self.ports.ids),
-        }
     }
 
     /// The model with the words for it. A rehearsal is served over HTTP inside this process, so that
@@ -192,28 +173,67 @@ impl Store {
             ChosenModel::Endpoint(endpoint) => {
                 let model = &launch.loaded.agent.model;
                 let words = format!("model {model} at {}", endpoint.base_url);
-                Ok((self.ask(vec![endpoint.as_ref().clone()])?, words))
+                Ok((ask(&self.ports, vec![endpoint.as_ref().clone()])?, words))
             }
             ChosenModel::Rehearsal(rehearsal, file) => {
                 let url = serve(engine, rehearsal.clone()).await;
                 let url = url.map_err(|error| Failure::other("the rehearsal's server", error))?;
                 let words = format!("rehearsal {file} (OPENAI_API_KEY asks a real model)");
-                Ok((self.ask(vec![Endpoint::new(url, "")])?, words))
+                Ok((ask(&self.ports, vec![Endpoint::new(url, "")])?, words))
             }
         }
-    }
-
-    fn ask(&self, endpoints: Vec<Endpoint>) -> Result<Arc<dyn Model>, Failure> {
-        let (clock, ids) = (Arc::clone(&self.ports.clock), Arc::clone(&self.ports.ids));
-        let model = OpenAiModel::new(endpoints, clock, ids)
-            .map_err(|error| Failure::other("the model's client", error))?;
-        Ok(Arc::new(model))
     }
 
     /// Writes what waits and lets go of the file.
     pub(crate) async fn close(&self) -> Result<(), BusError> {
         self.bus.close().await
     }
+}
+
+/// The ports of a planner.
+fn planner_ports(ports: &Ports, model: Arc<dyn Model>) -> PlannerPorts {
+    PlannerPorts {
+        journal: Arc::clone(&ports.journal),
+        queues: Arc::clone(&ports.queues),
+        live: Arc::clone(&ports.live),
+        working: Arc::clone(&ports.working),
+        registry: Arc::clone(&ports.registry),
+        model,
+        clock: Arc::clone(&ports.clock),
+        ids: Arc::clone(&ports.ids),
+    }
+}
+
+/// The ports of a worker.
+fn worker_ports(ports: &Ports) -> WorkerPorts {
+    WorkerPorts {
+        journal: Arc::clone(&ports.journal),
+        queues: Arc::clone(&ports.queues),
+        live: Arc::clone(&ports.live),
+        working: Arc::clone(&ports.working),
+        artifacts: Arc::clone(&ports.artifacts),
+        registry: Arc::clone(&ports.registry),
+        clock: Arc::clone(&ports.clock),
+        ids: Arc::clone(&ports.ids),
+    }
+}
+
+/// A model behind addresses.
+fn ask(ports: &Ports, endpoints: Vec<Endpoint>) -> Result<Arc<dyn Model>, Failure> {
+    let (clock, ids) = (Arc::clone(&ports.clock), Arc::clone(&ports.ids));
+    let model = OpenAiModel::new(endpoints, clock, ids)
+        .map_err(|error| Failure::other("the model's client", error))?;
+    Ok(Arc::new(model))
+}
+
+/// The endpoint that key and address name.
+fn named_endpoint(api_key: Option<&str>, base_url: Option<&str>) -> Result<Endpoint, Failure> {
+    let endpoint = Endpoint::from_env(&|name| match name {
+        "OPENAI_API_KEY" => api_key.map(str::to_owned),
+        "OPENAI_BASE_URL" => base_url.map(str::to_owned),
+        _ => None,
+    });
+    endpoint.map_err(|error| Failure::input(error.to_string()))
 }
 
 /// Which model answers.
@@ -236,12 +256,7 @@ pub(crate) fn choose_model(
 ) -> Result<ChosenModel, Failure> {
     let has_endpoint = choice.api_key.is_some() || choice.base_url.is_some();
     if has_endpoint && !choice.rehearsed {
-        let endpoint = Endpoint::from_env(&|name| match name {
-            "OPENAI_API_KEY" => choice.api_key.clone(),
-            "OPENAI_BASE_URL" => choice.base_url.clone(),
-            _ => None,
-        });
-        let endpoint = endpoint.map_err(|error| Failure::input(error.to_string()))?;
+        let endpoint = named_endpoint(choice.api_key.as_deref(), choice.base_url.as_deref())?;
         return Ok(ChosenModel::Endpoint(Box::new(endpoint)));
     }
     let Some(text) = &loaded.rehearsal else {
@@ -250,10 +265,15 @@ pub(crate) fn choose_model(
              OpenAI's), or put a rehearsal.yaml beside the agent's file",
         ));
     };
-    let script = Script::parse(&text.file, &text.text)
-        .map_err(|problems| Failure::files(ErrorCode::InvalidRehearsal, &problems))?;
-    let rehearsal = Rehearsal::new(script).at_speed(choice.pace.recip());
+    let rehearsal = read_rehearsal(&text.file, &text.text, choice.pace)?;
     Ok(ChosenModel::Rehearsal(rehearsal, text.file.clone()))
+}
+
+/// A rehearsal out of its file's text; `pace` 1 is as written, 0 without pauses.
+pub(crate) fn read_rehearsal(file: &str, text: &str, pace: f64) -> Result<Rehearsal, Failure> {
+    let script = Script::parse(file, text)
+        .map_err(|problems| Failure::files(ErrorCode::InvalidRehearsal, &problems))?;
+    Ok(Rehearsal::new(script).at_speed(pace.recip()))
 }
 
 /// Serves a rehearsal on a free port of this machine; answers with its address.
@@ -284,22 +304,22 @@ fn named(name: &str) -> InstanceId {
     InstanceId::new(name).unwrap_or_else(|_| unreachable!("letters, digits and a hyphen"))
 }
 
-/// The agent's tools with what carries them out, and what they promise.
-fn tools(
-    launch: &Launch<'_>,
-    clock: &Arc<dyn Clock>,
-    artifacts: &Arc<dyn Artifacts>,
+/// Tools with what carries them out, and what they promise.
+fn tools_of(
+    loaded: &[LoadedTool],
+    environment: &Environment,
+    ports: &Ports,
 ) -> Result<(Tools, Vec<ToolContract>), Failure> {
     let mut tools = Tools::new();
     let mut contracts = Vec::new();
-    for LoadedTool { definition, folder } in &launch.loaded.tools {
+    for LoadedTool { definition, folder } in loaded {
         let settings = ExecutorSettings {
             guard: Some(PathBuf::from(SELF)),
             self_exe: PathBuf::from(SELF),
             manifest_folder: folder.clone(),
-            environment: launch.environment.all().clone(),
-            clock: Arc::clone(clock),
-            artifacts: Some(Arc::clone(artifacts)),
+            environment: environment.all().clone(),
+            clock: Arc::clone(&ports.clock),
+            artifacts: Some(Arc::clone(&ports.artifacts)),
         };
         let executor = from_run(&definition.run, &settings);
         let probe = definition.probe.as_ref().map(|probe| from_run(probe, &settings));

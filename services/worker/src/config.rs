@@ -14,6 +14,8 @@ use ports::working_memory::WorkingMemory;
 use proto::ids::{InstanceId, Partition};
 use tool_core::redact::Redactor;
 
+use crate::metrics::Metrics;
+
 /// The world of a worker.
 #[derive(Clone)]
 #[expect(missing_docs, reason = "each field is the port of that name")]
@@ -59,8 +61,10 @@ pub struct WorkerConfig {
     /// Calls worked on at once.
     pub slots: usize,
     /// Between an attempt's limit and the moment at which it is certainly gone. It also bounds how
-    /// long a claim may take before the effect begins, and how long a shutdown waits.
+    /// long a claim may take before the effect begins.
     pub grace: Duration,
+    /// How long a shutdown waits for calls that are under way; what runs longer is ended.
+    pub drain: Duration,
     /// How long a repeatable call is ours without a renewal.
     pub lease: Duration,
     /// How long a pull waits; short, so that a dead process's pull is soon forgotten by the bus.
@@ -73,6 +77,8 @@ pub struct WorkerConfig {
     pub patience: Patience,
     /// What keeps secrets out of results.
     pub redactor: Arc<Redactor>,
+    /// What is counted.
+    pub metrics: Metrics,
 }
 
 impl WorkerConfig {
@@ -84,12 +90,14 @@ impl WorkerConfig {
             partitions: vec![Partition(0)],
             slots: 16,
             grace: Duration::from_secs(5),
+            drain: Duration::from_secs(5),
             lease: Duration::from_secs(15),
             pull_wait: Duration::from_secs(2),
             keep_results: Duration::from_hours(24),
             offer_every: Duration::from_secs(10),
             patience: Patience::default(),
             redactor: Redactor::standard(),
+            metrics: Metrics::new(),
         }
     }
 }

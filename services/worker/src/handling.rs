@@ -39,10 +39,18 @@ pub(crate) async fn handle(
     _slot: OwnedSemaphorePermit,
 ) {
     let held = shared.held.hold(delivery.token.clone());
-    let settled = judge(&shared, &tool, &delivery).await.unwrap_or_else(|error| {
+    let (metrics, name) = (&shared.config.metrics, tool.contract.name.as_str());
+    let stored_at = delivery.stored.at;
+    metrics.delivered(name, delivery.count, shared.time.now().max(stored_at).since(stored_at));
+    metrics.slots_in_use.inc();
+    let settled = judge(&shared, &tool, &delivery.stored).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "a call was given back");
         Settled::Back(AGAIN)
     });
+    metrics.slots_in_use.dec();
+    if matches!(settled, Settled::Back(_)) {
+        metrics.given_back.with_label_values(&[name]).inc();
+    }
     let queues = &shared.ports.queues;
     let done = match settled {
         Settled::Ack => queues.ack(&delivery.token).await,
@@ -57,12 +65,11 @@ pub(crate) async fn handle(
 async fn judge(
     shared: &Arc<Shared>,
     tool: &Arc<Tool>,
-    delivery: &Delivery,
+    stored: &Stored,
 ) -> Result<Settled, BusError> {
-    let stored = &delivery.stored;
     match Envelope::decode(&stored.payload) {
         Ok(Envelope { body: Record::ToolCall(call), traceparent, .. }) => {
-            work(shared, tool, delivery, (&call, traceparent)).await
+            work(shared, tool, stored, (&call, traceparent)).await
         }
         Ok(other) => {
             tracing::error!(kind = other.body.kind(), "a record that is no tool call");
@@ -82,17 +89,16 @@ async fn judge(
 async fn work(
     shared: &Arc<Shared>,
     tool: &Arc<Tool>,
-    delivery: &Delivery,
+    stored: &Stored,
     (call, traceparent): (&ToolCall, Option<String>),
 ) -> Result<Settled, BusError> {
-    let thread = &delivery.stored.subject.thread;
+    let thread = &stored.subject.thread;
     let span = tracing::info_span!(
         "tool_call", %thread, run = call.run, turn = call.turn, tool_call_id = %call.tool_call_id
     );
     let key = (thread.clone(), call.tool_call_id.clone());
     let running = shared.running.begin(&key);
-    let mut case = Case::new(shared, tool, &delivery.stored, call, running);
-    case.again = delivery.count > 1;
+    let mut case = Case::new(shared, tool, stored, call, running);
     case.traceparent = traceparent;
     let settled = Box::pin(case.work()).instrument(span).await;
     case.release().await;

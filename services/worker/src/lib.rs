@@ -11,17 +11,20 @@
 //!   listens for cancels, `offer` tells planners which tools there are
 //! - `handling`: one delivery; `case`: one call, step by step, with `looks`, `attempt`, `starting`
 //!   and `report`
-//! - [`executor`]: how one attempt is carried out
+//! - [`executor`]: how one attempt is carried out; [`metrics`]: what is counted
 //! - `held`, `running`, `server_time`, `shared`
 
 pub mod config;
 pub mod executor;
+pub mod metrics;
 pub mod tools;
 pub mod worker;
 
 mod attempt;
 mod case;
+mod evaluation;
 mod handling;
+mod held;
 mod hints;
 mod intake;
 mod keeper;
@@ -29,9 +32,11 @@ mod looks;
 mod offer;
 mod report;
 mod running;
+mod server_time;
 mod shared;
 mod starting;
 
 pub use config::{WorkerConfig, WorkerPorts};
+pub use metrics::Metrics;
 pub use tools::{Tool, Tools};
 pub use worker::Worker;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use argument_check::check_json;
 use bytes::Bytes;
 use ports::BusError;
 use ports::append::{Landed, append_surely};
@@ -14,7 +13,6 @@ use proto::observation::{ArtifactRef, Observation, Stamp};
 use proto::record::Record;
 use proto::subject::{Leaf, Subject};
 use proto::time::millis;
-use service_runtime::bounded::within;
 use tokio::time::sleep;
 use tool_core::answer::Answer;
 use tool_core::breaker::WINDOW;
@@ -23,10 +21,9 @@ use tool_core::shape;
 
 use crate::attempt::Over;
 use crate::case::Case;
+use crate::evaluation::{Evaluated, evaluate};
 use crate::handling::Settled;
 
-/// How long the check of a result may take; one that takes longer is accepted and marked.
-const EVALUATION: Duration = Duration::from_secs(5);
 /// Longest pause before a result is published again.
 const PUBLISH_AGAIN: Duration = Duration::from_secs(5);
 
@@ -42,6 +39,9 @@ impl Case<'_> {
     /// Reports what came of an attempt: kept first, so that a crash before the publication does not
     /// lose it.
     pub(crate) async fn report(&self, answer: Answer, over: Over) -> Result<Settled, BusError> {
+        let seconds = &self.shared.config.metrics.tool_call_seconds;
+        let name = self.tool.contract.name.as_str();
+        seconds.with_label_values(&[name]).observe(over.took.as_secs_f64());
         let raw = shape::Raw { bytes: &over.output.bytes, total: over.output.total };
         let tokens = self.tool.contract.result_tokens;
         let shaped = shape::shape(raw, &self.shared.config.redactor, tokens);
@@ -64,10 +64,9 @@ impl Case<'_> {
         let Some(check) = self.tool.result_check().filter(|_| answer.code.is_none()) else {
             return answer;
         };
-        let (check, result) = (check.clone(), result.clone());
-        match within(EVALUATION, move || check_json(&check, &result)).await {
-            Some(Ok(())) => answer,
-            Some(Err(why)) => {
+        match evaluate(check.clone(), result.clone()).await {
+            Evaluated::Fits => answer,
+            Evaluated::Breaks(why) => {
                 let content = format!(
                     "The tool ran to its end, but its result breaks the schema that it promises: \
                      {why}\n{}",
@@ -75,7 +74,7 @@ impl Case<'_> {
                 );
                 Answer { code: Some(ErrorCode::InvalidResult), content, ..answer }
             }
-            None => {
+            Evaluated::Overrun => {
                 let content = format!("[not checked against the tool's schema] {}", answer.content);
                 Answer { content, ..answer }
             }
@@ -147,6 +146,8 @@ impl Case<'_> {
             let journal = self.shared.ports.journal.as_ref();
             match append_surely(journal, &append, self.shared.config.patience).await {
                 Ok(Landed::At(_) | Landed::Duplicate(_) | Landed::Lost { .. }) => {
+                    let name = self.tool.contract.name.as_str();
+                    self.shared.config.metrics.observed(name, observation);
                     return Ok(Settled::Ack);
                 }
                 Err(error) if self.shared.shutdown.is_draining() => return Err(error),

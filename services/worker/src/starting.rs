@@ -119,7 +119,10 @@ impl Case<'_> {
             Landed::At(sequence) | Landed::Duplicate(sequence) => {
                 Some(Claimed { started, sequence, began })
             }
-            Landed::Lost { .. } => None,
+            Landed::Lost { .. } => {
+                self.shared.config.metrics.conflicts.inc();
+                None
+            }
         })
     }
 

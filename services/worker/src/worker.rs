@@ -37,8 +37,7 @@ impl Worker {
         let Self { ports, tools, config } = self;
         let shared = Arc::new(Shared::new(ports, config, shutdown));
         let mut upkeep = TaskSet::new();
-        let queues = Arc::clone(&shared.ports.queues);
-        upkeep.start("keep deliveries", shared.held.clone().keep_alive(queues));
+        upkeep.start("keep deliveries", keeper::keep_deliveries(Arc::clone(&shared)));
         upkeep.start("keep leases", keeper::keep_calls(Arc::clone(&shared)));
         upkeep.start("hear hints", hints::listen(Arc::clone(&shared)));
         let mut offers = TaskSet::new();
@@ -47,7 +46,7 @@ impl Worker {
         if !know_the_time(&shared).await {
             return;
         }
-        upkeep.start("measure time", measure(Arc::clone(&shared)));
+        upkeep.start("measure time", keeper::measure(Arc::clone(&shared)));
         let rest = work(&shared, &tools).await;
         drop(offers);
         offer::withdraw(&shared).await;
@@ -76,14 +75,12 @@ async fn know_the_time(shared: &Shared) -> bool {
     }
 }
 
-async fn measure(shared: Arc<Shared>) {
-    shared.time.keep_measuring(shared.ports.journal.as_ref()).await;
-}
-
 /// Pulls and handles until told to drain.
 async fn work(shared: &Arc<Shared>, tools: &Tools) -> Rest {
-    let slots = Arc::new(Semaphore::new(shared.config.slots.max(1)));
-    let (sender, mut taken) = mpsc::channel(shared.config.slots.max(1));
+    let most = shared.config.slots.max(1);
+    shared.config.metrics.slots.set(i64::try_from(most).unwrap_or(i64::MAX));
+    let slots = Arc::new(Semaphore::new(most));
+    let (sender, mut taken) = mpsc::channel(most);
     let mut pulls = TaskSet::new();
     let queues = queues(shared, tools);
     let share = shared.config.slots.checked_div(queues.len()).unwrap_or(1).max(1);
@@ -138,7 +135,7 @@ async fn drain(shared: &Shared, rest: Rest) {
         biased;
         () = shared.shutdown.abandoned() => {}
         () = all_ended => {}
-        () = sleep(shared.config.grace) => {}
+        () = sleep(shared.config.drain) => {}
     }
     let held = shared.held.all();
     drop(calls);

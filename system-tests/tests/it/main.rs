@@ -6,6 +6,8 @@ mod approvals;
 mod cancels;
 mod code;
 mod demo;
+mod deployment;
+mod distributed;
 mod files;
 mod home;
 mod interrupts;

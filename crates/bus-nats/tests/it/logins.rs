@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use bus_nats::{Login, NatsBus, Settings};
-use ports::BusError;
+use bus_nats::{ConnectError, Login, NatsBus, Settings};
 use ports::journal::Journal;
+use proto::error_code::ErrorCode;
 use tempfile::TempDir;
 use testkit::servers::require_server;
 
 use crate::server::{Server, program};
 
 /// The bus works once the server tells its time.
-async fn tells_its_time(settings: Settings) -> Result<bool, BusError> {
+async fn tells_its_time(settings: Settings) -> Result<bool, ConnectError> {
     let bus = NatsBus::connect(settings).await?;
-    bus.server_time().await.map(|time| time.0 > 0)
+    Ok(bus.server_time().await.map(|time| time.0 > 0)?)
 }
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn a_password_lets_in_and_a_wrong_one_is_refused_at_once() {
     };
     assert_eq!(tells_its_time(login("right")).await, Ok(true));
     let refused = tells_its_time(login("wrong")).await.unwrap_err();
-    assert!(matches!(&refused, BusError::Refused(why) if why.contains("login")), "{refused}");
+    assert_eq!(refused.code(), ErrorCode::BusLoginRefused, "{refused}");
 }
 
 #[tokio::test]
@@ -61,5 +61,6 @@ async fn a_server_that_is_not_there_is_given_up_with_its_address() {
     let settings =
         Settings { connect: Duration::from_millis(300), ..Settings::new("nats://127.0.0.1:1") };
     let gone = tells_its_time(settings).await.unwrap_err();
-    assert!(gone.is_transient() && gone.to_string().contains("127.0.0.1:1"), "{gone}");
+    assert_eq!(gone.code(), ErrorCode::BusUnreachable, "{gone}");
+    assert!(gone.to_string().contains("127.0.0.1:1"), "{gone}");
 }

@@ -18,7 +18,7 @@ use crate::world::{agent, answered, call_id, place, result, toolbox};
 fn run() -> Run {
     Run {
         number: 1,
-        taken: std::time::Duration::ZERO,
+        began: Timestamp(1),
         turns: 1,
         open: None,
         reply: None,

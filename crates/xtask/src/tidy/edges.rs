@@ -101,9 +101,10 @@ fn may_see(member: &str) -> Option<fn(&str) -> bool> {
         "rehearsal" => Some(|name| ["definitions", "proto"].contains(&name)),
         "service-runtime" => Some(sees_ports),
         "testkit" => Some(|name| sees_ports(name) || name == "invariants"),
-        "planner" => {
-            Some(|name| sees_service_parts(name) || ["planner-core", "memory-core"].contains(&name))
-        }
+        "planner" => Some(|name| {
+            let own = ["planner-core", "memory-core", "invariants"];
+            sees_service_parts(name) || own.contains(&name)
+        }),
         "worker" => Some(|name| sees_service_parts(name) || name == "tool-core"),
         "gateway" => Some(sees_service_parts),
         "simulation" => Some(|name| {

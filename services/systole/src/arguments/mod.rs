@@ -2,7 +2,9 @@
 //! One file per group of commands.
 
 mod bench;
+mod clients;
 mod demo;
+mod nodes;
 mod run;
 mod threads;
 mod tools;
@@ -12,7 +14,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::bench::{Bench, BenchModel, BenchPart};
+pub(crate) use self::clients::{Rehearse, Send, Tail};
 pub(crate) use self::demo::{Demo, DemoName, DemoService, DemoTool, Scenario};
+pub(crate) use self::nodes::{BusFlags, Given, NodeCommand, PlannerFlags, WorkerFlags};
 pub(crate) use self::run::{ModelChoice, Run};
 pub(crate) use self::threads::{Cancel, Show};
 pub(crate) use self::tools::Tools;
@@ -77,6 +81,9 @@ pub(crate) enum Command {
     Show(Show),
     /// Stops a thread's run and tells how far each of its calls had come.
     Cancel(Cancel),
+    /// A distributed deployment.
+    #[command(flatten)]
+    Node(Box<NodeCommand>),
     /// Works on tool files.
     #[command(subcommand)]
     Tools(Tools),

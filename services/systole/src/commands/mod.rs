@@ -1,10 +1,14 @@
 //! One file per command.
 
 pub(crate) mod cancel;
+pub(crate) mod clients;
 pub(crate) mod demo;
+pub(crate) mod planner;
+pub(crate) mod rehearse;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod tools;
+pub(crate) mod worker;
 
 use std::io;
 

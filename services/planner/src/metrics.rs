@@ -1,0 +1,203 @@
+//! Every metric of a planner: names, units, labels. `docs/metrics.md` explains them.
+
+use std::time::Duration;
+
+use invariants::Violation;
+use prometheus::{Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
+use proto::error_code::ErrorCode;
+use proto::fact::{EndReason, Fact, Outcome, RunFinished, Usage};
+use service_runtime::metrics::Maker;
+
+const TURNS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 50.0];
+const TOKENS: &[f64] =
+    &[256.0, 1024.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0, 262_144.0, 1_048_576.0];
+const SECONDS: &[f64] =
+    &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+
+/// What a planner counts.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Registry,
+    turns_per_run: Histogram,
+    runs: IntCounterVec,
+    abnormal_ends: IntCounterVec,
+    context_tokens: Histogram,
+    completion_tokens: IntCounter,
+    spent_usd: Gauge,
+    pub(crate) model_seconds: Histogram,
+    pub(crate) turns_in_flight: IntGauge,
+    pub(crate) turn_slots: IntGauge,
+    queue_wait: HistogramVec,
+    deliveries: IntCounterVec,
+    redeliveries: IntCounterVec,
+    pub(crate) conflicts: IntCounter,
+    pub(crate) takeovers: IntCounter,
+    doubts: IntCounter,
+    pub(crate) late_results: IntCounter,
+    judged: IntCounter,
+    violations: IntCounterVec,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// All at zero.
+    pub fn new() -> Self {
+        let make = Maker::new("planner");
+        let queue: &[&str] = &["queue"];
+        Self {
+            registry: make.registry(),
+            turns_per_run: make.histogram("turns_per_run", "Turns of a run that ended.", TURNS),
+            runs: make.counters("runs_total", "Runs that ended.", &["outcome"]),
+            abnormal_ends: make.counters(
+                "abnormal_ends_total",
+                "Runs that ended without an answer.",
+                &["reason"],
+            ),
+            context_tokens: make.histogram(
+                "context_tokens",
+                "Tokens of a model request, as its provider counted them.",
+                TOKENS,
+            ),
+            completion_tokens: make.counter("completion_tokens_total", "Tokens models wrote."),
+            spent_usd: make.amount("spent_usd", "Spent on models, as far as prices are known."),
+            model_seconds: make.histogram(
+                "model_seconds",
+                "From the start of a turn's model request to its record.",
+                SECONDS,
+            ),
+            turns_in_flight: make.gauge("turns_in_flight", "Model requests open now."),
+            turn_slots: make.gauge("turn_slots", "Model requests that may be open at once."),
+            queue_wait: make.histograms(
+                "queue_wait_seconds",
+                "From a record's storage to its first delivery.",
+                SECONDS,
+                queue,
+            ),
+            deliveries: make.counters("deliveries_total", "Records delivered.", queue),
+            redeliveries: make.counters(
+                "redeliveries_total",
+                "Records delivered that were delivered before.",
+                queue,
+            ),
+            conflicts: make.counter("conflicts_total", "Appends that lost the fence."),
+            takeovers: make.counter("takeovers_total", "Turns taken over from a gone planner."),
+            doubts: make.counter("doubts_total", "Calls that were closed as in doubt."),
+            late_results: make
+                .counter("late_results_total", "Results that came after their call was closed."),
+            judged: make.counter("judged_journals_total", "Journals held against the invariants."),
+            violations: make.counters(
+                "invariant_violations_total",
+                "Broken invariants in journals of ended runs.",
+                &["rule"],
+            ),
+        }
+    }
+
+    /// Where they are gathered.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Counts a fact that this planner appended.
+    pub(crate) fn appended(&self, tally: Tally) {
+        match tally {
+            Tally::Run { turns, outcome, reason } => {
+                self.turns_per_run.observe(f64::from(turns));
+                self.runs.with_label_values(&[outcome_name(outcome)]).inc();
+                if outcome != Outcome::Answered {
+                    self.abnormal_ends.with_label_values(&[reason]).inc();
+                }
+            }
+            Tally::Turn(usage) => {
+                self.context_tokens.observe(whole(usage.prompt_tokens));
+                self.completion_tokens.inc_by(usage.completion_tokens);
+                self.spent_usd.add(whole(usage.micro_usd.unwrap_or(0)) / 1e6);
+            }
+            Tally::Doubt => self.doubts.inc(),
+            Tally::Nothing => {}
+        }
+    }
+
+    /// Counts what a journal breaks.
+    pub(crate) fn judged(&self, violations: &[Violation]) {
+        self.judged.inc();
+        for violation in violations {
+            self.violations.with_label_values(&[violation.invariant.name()]).inc();
+        }
+    }
+
+    /// Counts a delivery; only a first one tells how long its record waited.
+    pub(crate) fn delivered(&self, queue: &str, count: u64, waited: Duration) {
+        self.deliveries.with_label_values(&[queue]).inc();
+        if count > 1 {
+            self.redeliveries.with_label_values(&[queue]).inc();
+        } else {
+            self.queue_wait.with_label_values(&[queue]).observe(waited.as_secs_f64());
+        }
+    }
+}
+
+/// What a fact adds, taken before it is appended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tally {
+    Run { turns: u32, outcome: Outcome, reason: &'static str },
+    Turn(Usage),
+    Doubt,
+    Nothing,
+}
+
+impl Tally {
+    pub(crate) fn of(fact: &Fact) -> Self {
+        match fact {
+            Fact::RunFinished(finished) => Self::Run {
+                turns: finished.turns,
+                outcome: finished.outcome,
+                reason: reason(finished),
+            },
+            Fact::TurnCompleted(turn) => Self::Turn(turn.usage),
+            Fact::CallClosed { observation } if observation.code == Some(ErrorCode::InDoubt) => {
+                Self::Doubt
+            }
+            Fact::CallClosed { .. }
+            | Fact::TurnStarted(_)
+            | Fact::TurnSealed(_)
+            | Fact::ApprovalAsked(_)
+            | Fact::Parked { .. } => Self::Nothing,
+        }
+    }
+}
+
+/// No count comes near the limit.
+fn whole(number: u64) -> f64 {
+    u32::try_from(number).map_or_else(|_| f64::from(u32::MAX), f64::from)
+}
+
+fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Answered => "answered",
+        Outcome::Failed => "failed",
+        Outcome::Stopped => "stopped",
+    }
+}
+
+/// The error's code where there is one.
+fn reason(finished: &RunFinished) -> &'static str {
+    match finished.reason {
+        EndReason::Answer => "answer",
+        EndReason::Confident => "confident",
+        EndReason::NothingNew => "nothing_new",
+        EndReason::UserEnded => "user_ended",
+        EndReason::MaxTurns => "max_turns",
+        EndReason::MaxTokens => "max_tokens",
+        EndReason::MaxMoney => "max_money",
+        EndReason::MaxWallTime => "max_wall_time",
+        EndReason::MaxToolCalls => "max_tool_calls",
+        EndReason::Cancelled => "cancelled",
+        EndReason::Error => finished.code.map_or("error", ErrorCode::as_str),
+    }
+}

@@ -1,0 +1,34 @@
+//! `systole planner`: a planner as a process of its own.
+
+use planner::{AgentBook, Metrics};
+use service_runtime::shutdown::Shutdown;
+use service_runtime::tasks::TaskSet;
+
+use super::Context;
+use crate::agent_files::Disk;
+use crate::arguments::PlannerFlags;
+use crate::failure::{Exit, Failure};
+use crate::nodes::agents::load_all;
+use crate::nodes::process::Process;
+use crate::nodes::settings::PlannerSettings;
+use crate::nodes::sources;
+use crate::wiring::servers::Servers;
+
+/// Runs it until it is told to stop.
+pub(crate) async fn planner(context: &Context, flags: &PlannerFlags) -> Result<Exit, Failure> {
+    let found = sources::find(flags.bus.config.as_deref(), &context.environment, &flags.given())?;
+    let settings = found.read(PlannerSettings::read)?;
+    let agents = load_all(&Disk, &settings.agents, settings.model.as_deref())?;
+    let names: Vec<String> = agents.iter().map(|agent| agent.name.to_string()).collect();
+    tracing::info!(agents = names.join(", "), "agents are loaded");
+    let mut process = Process::start(settings.life).await?;
+    let mut tasks = TaskSet::new();
+    let metrics = Metrics::new();
+    process.serve(&mut tasks, vec![metrics.registry().clone()]);
+    let connected = process.unless_asked(Servers::connect(&settings.bus, "planner")).await?;
+    let Some(servers) = connected else { return Ok(Exit::Interrupted) };
+    let planner = servers.planner(&settings, AgentBook::new(agents), metrics)?;
+    servers.guard(&process.health);
+    let shutdown = Shutdown::new();
+    process.run(planner.run(shutdown.clone()), shutdown).await
+}

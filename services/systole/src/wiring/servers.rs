@@ -1,0 +1,175 @@
+//! The ports of a distributed process: NATS is the journal and the queues, and working memory is
+//! what the settings name.
+
+use std::sync::Arc;
+
+use bus_nats::{ConnectError, Login, NatsBus, Settings};
+use planner::{AgentBook, Config, Planner};
+use ports::BusError;
+use ports::model::Model;
+use ports::working_memory::WorkingMemory;
+use proto::error_code::ErrorCode;
+use proto::ids::Partition;
+use service_runtime::health::Health;
+use worker::{Worker, WorkerConfig};
+use working_redis::RedisMemory;
+
+use super::{ask, clock, host, ids, instance, planner_ports, tools_of, worker_ports};
+use crate::agent_files::LoadedTool;
+use crate::engine::Ports;
+use crate::failure::{Exit, Failure};
+use crate::nodes::memoryless::NoWorkingMemory;
+use crate::nodes::settings::{BusLogin, BusSettings, PlannerSettings, WorkerSettings};
+use crate::settings::Environment;
+
+/// Servers that this process is connected to.
+pub(crate) struct Servers {
+    bus: NatsBus,
+    ports: Ports,
+    partitions: Vec<Partition>,
+}
+
+impl Servers {
+    /// Connects. Servers that do not answer are waited for as long as the settings say; `name` is
+    /// what their operators see.
+    pub(crate) async fn connect(settings: &BusSettings, name: &str) -> Result<Self, Failure> {
+        let bus = NatsBus::connect(nats(settings, name)).await?;
+        tracing::info!(version = bus.server_version(), servers = ?shown(settings), "NATS is there");
+        let ports = Ports {
+            journal: Arc::new(bus.clone()),
+            queues: Arc::new(bus.clone()),
+            live: Arc::new(bus.clone()),
+            working: working_memory(settings).await?,
+            artifacts: Arc::new(bus.clone()),
+            registry: Arc::new(bus.clone()),
+            clock: clock(),
+            ids: ids(),
+        };
+        let partitions = (0..settings.partitions).map(Partition).collect();
+        Ok(Self { bus, ports, partitions })
+    }
+
+    /// They, as ports.
+    pub(crate) fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    /// A process without its bus is not ready.
+    pub(crate) fn guard(&self, health: &Health) {
+        let bus = self.bus.clone();
+        health.needs(move || {
+            (!bus.is_connected()).then(|| "the connection to NATS is lost".to_owned())
+        });
+    }
+
+    /// A planner of these agents.
+    pub(crate) fn planner(
+        &self,
+        settings: &PlannerSettings,
+        book: AgentBook,
+        metrics: planner::Metrics,
+    ) -> Result<Planner, Failure> {
+        let config = Config {
+            judges: true,
+            metrics,
+            partitions: self.partitions.clone(),
+            max_turns_in_flight: settings.max_turns,
+            grace: settings.life.grace,
+            ..Config::new(instance(self.ports.ids.as_ref(), "planner"))
+        };
+        Ok(Planner::new(planner_ports(&self.ports, self.model(settings)?), book, config))
+    }
+
+    fn model(&self, settings: &PlannerSettings) -> Result<Arc<dyn Model>, Failure> {
+        let endpoint =
+            super::named_endpoint(settings.api_key.as_deref(), settings.base_url.as_deref())?;
+        tracing::info!(base_url = endpoint.base_url, "the model's endpoint");
+        ask(&self.ports, vec![endpoint])
+    }
+
+    /// A worker with these tools.
+    pub(crate) fn worker(
+        &self,
+        settings: &WorkerSettings,
+        loaded: &[LoadedTool],
+        environment: &Environment,
+        metrics: worker::Metrics,
+    ) -> Result<Worker, Failure> {
+        let (tools, _) = tools_of(loaded, environment, &self.ports)?;
+        let config = WorkerConfig {
+            partitions: self.partitions.clone(),
+            slots: settings.slots,
+            drain: settings.life.grace,
+            metrics,
+            ..WorkerConfig::new(instance(self.ports.ids.as_ref(), "worker"), host())
+        };
+        Ok(Worker::new(worker_ports(&self.ports), tools, config))
+    }
+}
+
+/// Addresses without what may be secret in them.
+fn shown(settings: &BusSettings) -> Vec<&str> {
+    let without = |server: &'_ str| server.rsplit_once('@').map_or(0, |(secret, _)| secret.len());
+    settings.servers.iter().map(|server| server.get(without(server)..).unwrap_or("")).collect()
+}
+
+fn nats(settings: &BusSettings, name: &str) -> Settings {
+    let login = match settings.login.clone() {
+        BusLogin::None => Login::None,
+        BusLogin::Password { user, password } => Login::Password { user, password },
+        BusLogin::Token(token) => Login::Token(token),
+        BusLogin::Credentials(file) => Login::Credentials(file),
+    };
+    Settings {
+        servers: settings.servers.clone(),
+        login,
+        root_certificates: settings.root_certificates.clone(),
+        require_tls: settings.require_tls,
+        name: format!("systole {name}"),
+        partitions: settings.partitions,
+        replicas: settings.replicas,
+        ack_wait: settings.ack_wait,
+        connect: settings.wait,
+        ..Settings::new(String::new())
+    }
+}
+
+async fn working_memory(settings: &BusSettings) -> Result<Arc<dyn WorkingMemory>, Failure> {
+    let Some(redis) = &settings.redis else {
+        tracing::warn!(
+            "there is no working memory (no --redis): repeatable calls may run twice at once, and \
+             a turn that is taken over is sealed without its words"
+        );
+        return Ok(Arc::new(NoWorkingMemory));
+    };
+    let wanted = working_redis::Settings {
+        user: redis.user.clone(),
+        password: redis.password.clone(),
+        root_certificates: redis.root_certificates.clone(),
+        connect: settings.wait,
+        ..working_redis::Settings::new(&*redis.address)
+    };
+    let memory = RedisMemory::connect(wanted).await.map_err(|error| no_memory(&error))?;
+    tracing::info!("Redis is there");
+    Ok(Arc::new(memory))
+}
+
+fn no_memory(error: &BusError) -> Failure {
+    let (code, advice) = if error.is_transient() {
+        let advice = "Start Redis, name its address with --redis, or leave it out: nothing is lost \
+                      without working memory.";
+        (ErrorCode::WorkingMemoryUnreachable, advice)
+    } else {
+        let advice = "Check --redis, --redis-user, --redis-password and --redis-ca.";
+        (ErrorCode::WorkingMemoryRefused, advice)
+    };
+    let lines = vec![error.to_string(), advice.to_owned()];
+    Failure { exit: Exit::Store, code, lines }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let lines = vec![error.to_string(), error.advice().to_owned()];
+        Self { exit: Exit::Store, code: error.code(), lines }
+    }
+}
