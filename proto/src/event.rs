@@ -12,6 +12,7 @@ use crate::ids::{AgentName, ArgumentsHash, Sequence, ThreadId, ToolCallId};
 use crate::input::InputBody;
 use crate::live::Channel;
 use crate::observation::{Observation, Receipt};
+use crate::phase::{Phase, Waiting};
 use crate::record::{Placed, Record};
 use crate::time::Timestamp;
 use crate::tool::Effect;
@@ -52,6 +53,15 @@ pub enum Event {
         start: u32,
         /// Who answers.
         agent: AgentName,
+    },
+    /// The run entered a phase, or waits for something else in it; told before the event that led
+    /// there.
+    Phase {
+        /// The phase.
+        phase: Phase,
+        /// What it waits for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waiting_for: Option<Waiting>,
     },
     /// A piece of the reply while it streams.
     Delta {
@@ -130,6 +140,9 @@ pub enum Event {
         /// How long the attempt took.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
+        /// Whether it came after the call was closed: it is shown, and changes nothing.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        late: bool,
     },
     /// A person is asked.
     ApprovalAsked {
@@ -219,6 +232,7 @@ fn observation_event(observation: &Observation) -> Event {
         content: observation.content.clone(),
         receipt: observation.receipt,
         duration_ms: observation.stamp.as_ref().map(|stamp| stamp.duration_ms),
+        late: false,
     }
 }
 

@@ -11,7 +11,7 @@
 //! - [`error_code`]: every stable code that a message, an observation or a page may carry
 //! - [`agent`], [`tool`]: what an agent and a tool promise
 //! - [`transcript`], [`model`]: what a model is sent and what it sends back
-//! - [`live`], [`event`]: what readers see
+//! - [`live`], [`event`], [`phase`]: what readers see
 //! - [`schema`]: JSON Schemas of all of the above
 
 pub mod agent;
@@ -26,6 +26,7 @@ pub mod input;
 pub mod live;
 pub mod model;
 pub mod observation;
+pub mod phase;
 pub mod record;
 pub mod schema;
 pub mod subject;

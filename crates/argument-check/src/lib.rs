@@ -121,6 +121,13 @@ impl ArgumentCheck {
     }
 }
 
+/// What is wrong with a text that should be one JSON value of this schema, in one paragraph.
+pub fn check_json(check: &ArgumentCheck, text: &[u8]) -> Result<(), String> {
+    let value: Value = serde_json::from_slice(text.trim_ascii())
+        .map_err(|error| format!("it is not one JSON value ({error})"))?;
+    check.check_value(&value).map_err(|problems| describe(&problems))
+}
+
 /// All problems in one paragraph, for an observation that a model reads.
 pub fn describe(problems: &[ArgumentProblem]) -> String {
     let lines: Vec<String> = problems.iter().map(ArgumentProblem::to_string).collect();

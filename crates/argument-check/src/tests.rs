@@ -40,6 +40,17 @@ fn bad_schema(schema: &Value, expected: &Expect) {
 }
 
 #[test]
+fn a_text_is_checked_as_one_json_value() {
+    let check = ArgumentCheck::new(&restart()).unwrap();
+    let of = |text: &str| check_json(&check, text.as_bytes());
+    assert_eq!(of(" {\"service\": \"web\"}\n"), Ok(()));
+    let broken = of("{\"service\": 7}").unwrap_err();
+    assert!(broken.contains("`service`") && broken.contains("Fix:"), "{broken}");
+    let no_json = of("all fine").unwrap_err();
+    assert!(no_json.contains("not one JSON value"), "{no_json}");
+}
+
+#[test]
 fn valid_arguments_pass() {
     let arguments =
         json!({"service": "web", "mode": "hard", "retries": 5, "target": {"hosts": ["a"]}});

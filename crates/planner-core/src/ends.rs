@@ -101,7 +101,7 @@ pub fn spent(view: &View<'_>, run: &Run, agent: &Agent) -> Option<EndReason> {
     if run.calls > limits.max_tool_calls {
         return Some(EndReason::MaxToolCalls);
     }
-    (view.now.since(run.began) >= limits.max_wall()).then_some(EndReason::MaxWallTime)
+    (view.thread.taken(view.now) >= limits.max_wall()).then_some(EndReason::MaxWallTime)
 }
 
 /// Whether the run goes round in circles: its last turns, since the user's last words, asked only

@@ -1,6 +1,8 @@
 //! Records into state. Never fails: a record that makes no sense where it stands changes nothing
 //! but the head, because the journal is what happened and the fold has no vote.
 
+use std::time::Duration;
+
 use proto::call::{Disposition, RequestedCall, Start, ToolCall};
 use proto::error_code::ErrorCode;
 use proto::fact::{Fact, RunFinished, TurnCompleted, TurnSealed, TurnStarted, Usage};
@@ -11,7 +13,9 @@ use proto::record::{Placed, Record};
 use proto::subject::Leaf;
 use proto::time::Timestamp;
 
-use crate::thread::{Call, Head, Logged, Mode, OpenTurn, Reply, Run, StartState, Thread, Unread};
+use crate::thread::{
+    Call, Head, Logged, Mode, OpenTurn, Rank, Reply, Run, StartState, Thread, Unread,
+};
 
 impl Thread {
     /// Folds a record that was decoded. `leaf` is where it lies.
@@ -23,7 +27,7 @@ impl Thread {
         self.head.nonce = Some(placed.nonce.clone());
         match &placed.record {
             Record::Input(input) => self.fold_input(placed.sequence, placed.at, input),
-            Record::Fact(fact) => self.fold_fact(placed.sequence, placed.at, fact),
+            Record::Fact(fact) => self.fold_fact(placed.sequence, fact),
             Record::ToolCall(call) => self.fold_tool_call(call),
             Record::Start(start) => self.fold_start(placed.sequence, start),
             Record::Observation(observation) => self.fold_observation(placed.sequence, observation),
@@ -43,6 +47,10 @@ impl Thread {
     fn advance(&mut self, leaf: &Leaf, sequence: Sequence, at: Timestamp) {
         if leaf.is_plan() {
             self.plan_last = sequence;
+        }
+        let counted = self.counted(at);
+        if let Some(run) = &mut self.run {
+            run.taken = run.taken.saturating_add(counted);
         }
         let told_at = if *leaf == Leaf::Tick { self.head.told_at } else { at };
         self.head = Head { sequence, nonce: None, at, told_at };
@@ -82,9 +90,9 @@ impl Thread {
         }
     }
 
-    fn fold_fact(&mut self, sequence: Sequence, at: Timestamp, fact: &Fact) {
+    fn fold_fact(&mut self, sequence: Sequence, fact: &Fact) {
         match fact {
-            Fact::TurnStarted(turn) => self.fold_turn_started(sequence, at, turn),
+            Fact::TurnStarted(turn) => self.fold_turn_started(sequence, turn),
             Fact::TurnCompleted(turn) => self.fold_turn_completed(turn),
             Fact::TurnSealed(turn) => self.fold_turn_sealed(turn),
             Fact::CallClosed { observation } => self.close(observation),
@@ -100,9 +108,9 @@ impl Thread {
         }
     }
 
-    fn fold_turn_started(&mut self, sequence: Sequence, at: Timestamp, turn: &TurnStarted) {
+    fn fold_turn_started(&mut self, sequence: Sequence, turn: &TurnStarted) {
         match &self.run {
-            None if turn.run > self.runs => self.begin_run(turn.run, at),
+            None if turn.run > self.runs => self.begin_run(turn.run),
             Some(run) if run.number == turn.run => {}
             None | Some(_) => return,
         }
@@ -115,9 +123,9 @@ impl Thread {
     }
 
     /// A cancel that came between the input and the first turn means the run that begins here.
-    fn begin_run(&mut self, number: u32, at: Timestamp) {
+    fn begin_run(&mut self, number: u32) {
         self.runs = number;
-        let mut run = Run::new(number, at);
+        let mut run = Run::new(number);
         run.cancel = self.cancel_unstarted.take();
         self.run = Some(run);
     }
@@ -275,11 +283,12 @@ impl Thread {
 
     fn fold_observation(&mut self, sequence: Sequence, observation: &Observation) {
         let Some(call) = self.calls.get_mut(&observation.tool_call_id) else { return };
+        let rank = call.rank(observation);
         let Some(closed) = &call.closed else {
             call.closed = Some(observation.clone());
             return;
         };
-        if closed == observation || call.late.as_ref() == Some(observation) {
+        if rank == Rank::Known {
             return;
         }
         self.late = self.late.saturating_add(1);
@@ -350,10 +359,10 @@ pub fn requested_of(call: &ToolCall) -> RequestedCall {
 }
 
 impl Run {
-    fn new(number: u32, began: Timestamp) -> Self {
+    fn new(number: u32) -> Self {
         Self {
             number,
-            began,
+            taken: Duration::ZERO,
             turns: 0,
             open: None,
             reply: None,

@@ -13,12 +13,13 @@
 //!   [`next_turn`], [`ends`] answer them
 //! - [`live_turn`], [`accept`], [`repeats`]: one reply while it streams
 //! - [`prompt`], [`fit`], [`summary`]: what the model sees
-//! - [`phase`]: the states readers and metrics see
+//! - [`phase`]: the states readers and metrics see; [`elapsed`]: how long a run has taken
 //! - [`end_intent`], [`toolbox`]
 
 pub mod accept;
 pub mod calls;
 pub mod decide;
+pub mod elapsed;
 pub mod end_intent;
 pub mod ends;
 pub mod fit;

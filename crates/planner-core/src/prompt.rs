@@ -16,6 +16,8 @@ use crate::toolbox::Toolbox;
 
 /// Characters of the goal that are repeated at the head.
 const GOAL: usize = 4000;
+/// The builtin tool that pages full results.
+const EXPAND: &str = "expand";
 /// Tokens around a block or a tool on the wire.
 const FRAME: usize = 8;
 
@@ -57,7 +59,8 @@ pub fn request(
     };
     request.head = head(thread, agent, &request.tools);
     let fixed = request_tokens(&request);
-    let fitted = fit(pieces(thread)?, limit.saturating_sub(fixed));
+    let pages = request.tools.iter().any(|tool| tool.name.as_str() == EXPAND);
+    let fitted = fit(pieces(thread, pages)?, limit.saturating_sub(fixed));
     if !fitted.lines.is_empty() {
         let text = format!("Earlier, one line each:\n{}", fitted.lines.join("\n"));
         request.head.push(block("summary", text));
@@ -88,8 +91,9 @@ fn tool_tokens(tool: &ModelTool) -> usize {
         .saturating_add(FRAME)
 }
 
-/// What the thread's log shows, oldest first. Words of the active run are pinned.
-fn pieces(thread: &Thread) -> Result<Vec<Piece>, PromptError> {
+/// What the thread's log shows, oldest first. Words of the active run are pinned. A model that can
+/// page a full result is told where it lies.
+fn pieces(thread: &Thread, pages: bool) -> Result<Vec<Piece>, PromptError> {
     let active = thread.run.as_ref().map(|run| run.number);
     let mut pieces = Vec::with_capacity(thread.log.len());
     let mut pinned = false;
@@ -108,7 +112,7 @@ fn pieces(thread: &Thread) -> Result<Vec<Piece>, PromptError> {
                 let entry = TurnEntry {
                     text: text.clone(),
                     reasoning: reasoning.clone(),
-                    calls: answered(thread, calls)?,
+                    calls: answered(thread, calls, pages)?,
                     opaque: opaque.clone(),
                 };
                 pieces.push(Piece { entry: Entry::Turn(entry), pinned: false });
@@ -124,12 +128,21 @@ fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-fn answered(thread: &Thread, ids: &[ToolCallId]) -> Result<Vec<AnsweredCall>, PromptError> {
+fn answered(
+    thread: &Thread,
+    ids: &[ToolCallId],
+    pages: bool,
+) -> Result<Vec<AnsweredCall>, PromptError> {
     ids.iter()
         .map(|id| {
             let open = || PromptError::Open(id.clone());
             let call = thread.calls.get(id).ok_or_else(open)?;
-            let observation = call.closed.clone().ok_or_else(open)?;
+            let mut observation = call.closed.clone().ok_or_else(open)?;
+            if let (true, Some(artifact)) = (pages, &observation.artifact) {
+                let line =
+                    format!("\n[The full result is artifact {}; {EXPAND} pages it.]", artifact.id);
+                observation.content.push_str(&line);
+            }
             let requested = &call.requested;
             let (tool, arguments) = (wire_name(&requested.tool), requested.arguments.clone());
             Ok(AnsweredCall::new(tool, arguments, requested.opaque.clone(), observation))

@@ -29,8 +29,9 @@ fn of_run(thread: &Thread, run: u32) -> Vec<&Call> {
 
 /// Why a call must not be made again, if it must not.
 ///
-/// `most` is how often the same call may bring the same result while nothing else is changed, and how often a pattern of up to
-/// three calls may repeat, whatever it brings.
+/// `most` is how often the same call may bring the same result while nothing else is changed, and
+/// how often a pattern of up to three calls may repeat and bring the same results. One that polls
+/// something which moves is left to go on; the limits of the run bound it.
 pub fn refusal(
     thread: &Thread,
     run: u32,
@@ -47,12 +48,13 @@ pub fn refusal(
              time. It was not called again: use the result, change the arguments, or answer."
         ));
     }
-    let mut marks: Vec<Mark> = calls.iter().map(|call| call.mark()).collect();
-    marks.push(wanted);
-    let period = (2..=LONGEST_PATTERN).find(|period| is_pattern(&marks, *period, most))?;
+    let mut asked: Vec<Asked<'_>> = calls.iter().map(|call| Asked::of(call)).collect();
+    asked.push(Asked { mark: wanted, result: None });
+    let period = (2..=LONGEST_PATTERN).find(|period| is_pattern(&asked, *period, most))?;
     Some(format!(
-        "The last calls repeat a pattern of {period} calls for more than {most} times. {tool} was \
-         not called again: change the approach, or answer with what is known."
+        "The last calls repeat a pattern of {period} calls for more than {most} times and bring the \
+         same results. {tool} was not called again: change the approach, or answer with what is \
+         known."
     ))
 }
 
@@ -67,14 +69,32 @@ fn same_result_in_a_row(calls: &[&Call], wanted: &Mark) -> usize {
     results.take_while(|result| *result == Some(newest)).count().saturating_add(1)
 }
 
-/// Whether the newest marks are one pattern of `period` marks, more than `most` times.
-fn is_pattern(marks: &[Mark], period: usize, most: usize) -> bool {
+/// A call and what it brought, if that is known yet.
+struct Asked<'a> {
+    mark: Mark,
+    result: Option<(Option<ErrorCode>, &'a str)>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(call: &'a Call) -> Self {
+        Self { mark: call.mark(), result: call.result().filter(|_| !call.was_refused()) }
+    }
+
+    /// Whether this is the same call, and nothing shows that it brought something else.
+    fn repeats(&self, earlier: &Self) -> bool {
+        let differs = self.result.zip(earlier.result).is_some_and(|(now, then)| now != then);
+        self.mark == earlier.mark && !differs
+    }
+}
+
+/// Whether the newest calls are one pattern of `period` calls, more than `most` times.
+fn is_pattern(asked: &[Asked<'_>], period: usize, most: usize) -> bool {
     let length = period.saturating_mul(most).saturating_add(1);
-    let Some(start) = marks.len().checked_sub(length) else { return false };
-    let Some(tail) = marks.get(start..) else { return false };
+    let Some(start) = asked.len().checked_sub(length) else { return false };
+    let Some(tail) = asked.get(start..) else { return false };
     let mut pairs = tail.iter().zip(tail.iter().skip(period));
-    let varied = tail.iter().zip(tail.iter().skip(1)).any(|(a, b)| a != b);
-    varied && pairs.all(|(earlier, later)| earlier == later)
+    let varied = tail.iter().zip(tail.iter().skip(1)).any(|(a, b)| a.mark != b.mark);
+    varied && pairs.all(|(earlier, later)| later.repeats(earlier))
 }
 
 /// Whether these calls are repetitions: each was asked for before in the run, and was refused for

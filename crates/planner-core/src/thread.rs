@@ -1,6 +1,7 @@
 //! A thread as its records leave it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use proto::call::{Approved, RequestedCall, Started, ToolCall};
 use proto::fact::{ApprovalAsked, TurnCompleted, TurnStarted, Usage};
@@ -85,8 +86,8 @@ pub struct Unread {
 pub struct Run {
     /// From 1.
     pub number: u32,
-    /// When its first turn started.
-    pub began: Timestamp,
+    /// How long it had taken at the last record, without the time in which nobody could act.
+    pub taken: Duration,
     /// Turns begun.
     pub turns: u32,
     /// The turn whose reply is not in the journal yet.
@@ -263,7 +264,28 @@ impl Thread {
     }
 }
 
+/// What an observation of a call is when it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// The one that enters the transcript.
+    First,
+    /// Told before.
+    Known,
+    /// Another result after the call was closed; shown, and never acted on.
+    Late,
+}
+
 impl Call {
+    /// What `observation`, which is about to be folded, is.
+    pub fn rank(&self, observation: &Observation) -> Rank {
+        match &self.closed {
+            None => Rank::First,
+            Some(closed) if closed == observation => Rank::Known,
+            Some(_) if self.late.as_ref() == Some(observation) => Rank::Known,
+            Some(_) => Rank::Late,
+        }
+    }
+
     /// Whether an attempt must be journaled before its effect.
     pub fn needs_start(&self) -> bool {
         self.requested.terms.as_ref().is_some_and(|terms| terms.effect.needs_start())

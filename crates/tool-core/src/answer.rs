@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use proto::error_code::ErrorCode;
 use proto::observation::Receipt;
+use proto::tool::Effect;
+
+use crate::receipt;
 
 /// The part of an observation that this crate decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,66 +36,95 @@ impl Answer {
         self.receipt = Some(receipt);
         self
     }
+}
 
-    /// The same for a call of which attempts were made and a check found no effect.
-    #[must_use]
-    pub fn after_attempts(self, made: u32) -> Self {
-        let content = format!(
-            "A check after attempt {made} found that the effect did not happen, and no further \
-             attempt is made. {}",
-            self.content
-        );
-        Self { content, receipt: Some(Receipt::StoppedBeforeEffect), ..self }
+/// Why a call is not started, or not started again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No worker was free in time.
+    TooLate,
+    /// The worker's tool is another version than the planner validated the call against.
+    VersionMismatch,
+    /// The arguments break the schema of the worker's tool, and how.
+    InvalidArguments(String),
+    /// The call was cancelled.
+    Cancelled,
+    /// Too many recent calls of the tool failed.
+    BreakerOpen,
+    /// All attempts were made.
+    UsedUp,
+}
+
+/// What is known of earlier attempts of a call that is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Earlier {
+    /// There was none.
+    None,
+    /// A check after this one found no effect.
+    Checked(u32),
+    /// Another delivery of a repeatable call may have begun one: no record would tell.
+    Unknown(Effect),
+}
+
+impl Refusal {
+    /// What the model reads: why, what happened, what to do.
+    pub fn answer(&self, earlier: Earlier) -> Answer {
+        let (code, why, advice) = self.words();
+        let (happened, receipt) = earlier.words();
+        let content = format!("{why} {happened}{advice}");
+        Answer::failure(code, content).with_receipt(receipt)
+    }
+
+    fn words(&self) -> (ErrorCode, &'static str, String) {
+        match self {
+            Self::TooLate => (
+                ErrorCode::Unavailable,
+                "No worker was free to start the call in time.",
+                String::new(),
+            ),
+            Self::VersionMismatch => (
+                ErrorCode::VersionMismatch,
+                "The worker runs another version of this tool than the one the call was checked \
+                 against.",
+                " Ask again to use the version on offer.".to_owned(),
+            ),
+            Self::InvalidArguments(problems) => (
+                ErrorCode::InvalidArguments,
+                "The arguments are not valid.",
+                format!("\n{problems}"),
+            ),
+            Self::Cancelled => (ErrorCode::Cancelled, "Cancelled.", String::new()),
+            Self::BreakerOpen => (
+                ErrorCode::Unavailable,
+                "Most recent calls of this tool failed, so it is not tried at the moment.",
+                " Try another way, or again in a minute.".to_owned(),
+            ),
+            Self::UsedUp => (ErrorCode::ToolFailed, "All attempts were made.", String::new()),
+        }
     }
 }
 
-/// A call that never starts; nothing happened.
-fn never(code: ErrorCode, content: impl Into<String>) -> Answer {
-    Answer::failure(code, content).with_receipt(Receipt::NeverStarted)
-}
-
-/// No worker was free in time.
-pub fn too_late() -> Answer {
-    never(
-        ErrorCode::Unavailable,
-        "No worker was free to start the call in time. It never started and nothing happened.",
-    )
-}
-
-/// The worker's tool is another version than the planner validated the call against.
-pub fn version_mismatch() -> Answer {
-    never(
-        ErrorCode::VersionMismatch,
-        "The worker runs another version of this tool than the one the call was checked against. \
-         Nothing was started. Ask again to use the version on offer.",
-    )
-}
-
-/// The arguments break the schema of the worker's tool.
-pub fn invalid_arguments(problems: &str) -> Answer {
-    never(
-        ErrorCode::InvalidArguments,
-        format!("The arguments are not valid; the call never started.\n{problems}"),
-    )
-}
-
-/// The call was cancelled before it began.
-pub fn cancelled_before_start() -> Answer {
-    never(ErrorCode::Cancelled, crate::receipt::text(Receipt::NeverStarted))
-}
-
-/// Too many recent calls of the tool failed.
-pub fn breaker_open() -> Answer {
-    never(
-        ErrorCode::Unavailable,
-        "Most recent calls of this tool failed, so it is not tried at the moment. The call never \
-         started and nothing happened. Try another way, or again in a minute.",
-    )
-}
-
-/// All attempts were made.
-pub fn used_up() -> Answer {
-    Answer::failure(ErrorCode::ToolFailed, "All attempts were made.")
+impl Earlier {
+    fn words(self) -> (String, Receipt) {
+        match self {
+            Self::None => {
+                let text = "The call never started and nothing happened.";
+                (text.to_owned(), Receipt::NeverStarted)
+            }
+            Self::Checked(attempt) => {
+                let text = format!(
+                    "A check after attempt {attempt} found that the effect did not happen, and no \
+                     further attempt is made."
+                );
+                (text, Receipt::StoppedBeforeEffect)
+            }
+            Self::Unknown(effect) => {
+                let text = "It was not started here, but an earlier worker had it and may have \
+                            begun; to make the call again does no harm.";
+                (text.to_owned(), receipt::for_effect(effect, Receipt::Unknown))
+            }
+        }
+    }
 }
 
 /// The call's start is in the journal, but its worker knows that the effect never began.

@@ -17,7 +17,7 @@ use proto::observation::Observation;
 use proto::time::Timestamp;
 use proto::tool::{Effect, ToolContract};
 
-use crate::answer::{self, Answer};
+use crate::answer::{self, Answer, Earlier, Refusal};
 use crate::doubt;
 use crate::outcome::Probed;
 
@@ -103,6 +103,8 @@ pub struct Known<'a> {
     pub me: &'a InstanceId,
     /// Server time.
     pub now: Timestamp,
+    /// Whether the call was delivered before, as far as the bus remembers.
+    pub again: bool,
     /// Whether another delivery of the call is being worked on in this process.
     pub running_here: bool,
     /// What the journal says; only looked at when the call is late.
@@ -135,6 +137,7 @@ impl<'a> Known<'a> {
             argument_problems: None,
             me,
             now,
+            again: false,
             running_here: false,
             history: None,
             done: None,
@@ -271,7 +274,7 @@ fn after_start(known: &Known<'_>, started: &Started) -> Step {
 /// The check found no effect: another attempt, if there is one left.
 fn again(known: &Known<'_>, started: &Started) -> Step {
     if started.attempt >= known.call.terms.retry.max_attempts.max(1) {
-        return refuse(known, answer::used_up());
+        return refuse(known, &Refusal::UsedUp);
     }
     before_start(known)
 }
@@ -287,17 +290,17 @@ fn before_run(known: &Known<'_>) -> Option<Step> {
         return Some(Step::Drop);
     }
     if known.is_late() {
-        return Some(refuse(known, answer::too_late()));
+        return Some(refuse(known, &Refusal::TooLate));
     }
     if known.call.terms.fingerprint != known.tool.fingerprint {
-        return Some(refuse(known, answer::version_mismatch()));
+        return Some(refuse(known, &Refusal::VersionMismatch));
     }
     if let Some(problems) = &known.argument_problems {
-        return Some(refuse(known, answer::invalid_arguments(problems)));
+        return Some(refuse(known, &Refusal::InvalidArguments(problems.clone())));
     }
     match known.cancelled {
         None => return Some(Step::Look(Look::Cancelled)),
-        Some(true) => return Some(refuse(known, answer::cancelled_before_start())),
+        Some(true) => return Some(refuse(known, &Refusal::Cancelled)),
         Some(false) => {}
     }
     let needs_lease = !known.effect().needs_start();
@@ -308,19 +311,21 @@ fn before_run(known: &Known<'_>) -> Option<Step> {
     }
     match known.gate {
         None => Some(Step::Look(Look::Gate)),
-        Some(Gate::Shut) => Some(refuse(known, answer::breaker_open())),
+        Some(Gate::Shut) => Some(refuse(known, &Refusal::BreakerOpen)),
         Some(Gate::Open) => None,
     }
 }
 
-/// Answers a call that never starts; one whose start is a record is barred first.
-fn refuse(known: &Known<'_>, answer: Answer) -> Step {
-    if !known.effect().needs_start() {
-        return Step::Answer(answer);
+/// Answers a call that is not started; one whose start is a record is barred first.
+fn refuse(known: &Known<'_>, refusal: &Refusal) -> Step {
+    let effect = known.effect();
+    if !effect.needs_start() {
+        let earlier = if known.again { Earlier::Unknown(effect) } else { Earlier::None };
+        return Step::Answer(refusal.answer(earlier));
     }
     let (made, expected) = known.newest();
-    let answer = if made > 0 { answer.after_attempts(made) } else { answer };
-    Step::Bar { expected, answer }
+    let earlier = if made > 0 { Earlier::Checked(made) } else { Earlier::None };
+    Step::Bar { expected, answer: refusal.answer(earlier) }
 }
 
 fn wait(span: Duration) -> Step {

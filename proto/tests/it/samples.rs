@@ -4,7 +4,7 @@ use proto::agent::{Agent, EarlyDispatch, Limits, Protocol};
 use proto::call::{Approved, Barred, Disposition, RequestedCall, Start, Started, Terms, ToolCall};
 use proto::envelope::Envelope;
 use proto::error_code::ErrorCode;
-use proto::event::{ThreadEvent, events_of};
+use proto::event::{Event, ThreadEvent, events_of};
 use proto::fact::{
     ApprovalAsked, EndReason, Fact, Outcome, RunFinished, SealReason, TurnCompleted, TurnSealed,
     TurnStarted, Usage,
@@ -17,6 +17,7 @@ use proto::ids::{
 use proto::input::{Decision, Input, InputBody, Message, Source};
 use proto::live::{Channel, Hint, LiveText};
 use proto::observation::{ArtifactRef, Observation, Receipt, Stamp};
+use proto::phase::{Phase, Waiting};
 use proto::record::{Placed, Record};
 use proto::time::Timestamp;
 use proto::tool::{Approval, Effect, Registration, Retry, ToolContract};
@@ -34,6 +35,24 @@ pub(crate) fn all() -> Vec<(String, String)> {
             all.push((format!("event.{name}.{index}"), text(&event)));
         }
     }
+    all.push((
+        "event.phase".into(),
+        text(&placed(Event::Phase {
+            phase: Phase::Acting,
+            waiting_for: Some(Waiting::Observation),
+        })),
+    ));
+    all.push((
+        "event.late".into(),
+        text(&placed(Event::Observation {
+            tool_call_id: call_id(),
+            code: None,
+            content: "up".into(),
+            receipt: None,
+            duration_ms: Some(1),
+            late: true,
+        })),
+    ));
     all.push(("agent.full".into(), text(&agent())));
     all.push(("registration.full".into(), text(&registration())));
     all.push(("live_text.text".into(), text(&live(Channel::Text))));
@@ -50,6 +69,11 @@ fn text<T: Serialize>(value: &T) -> String {
 pub(crate) fn envelope(body: Record) -> Envelope {
     let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned();
     Envelope::new(Nonce::new("00ff00ff00ff00ff").unwrap(), Some(traceparent), body)
+}
+
+/// An event that no single record tells.
+fn placed(event: Event) -> ThreadEvent {
+    ThreadEvent { thread: thread().thread, sequence: Sequence(7), at: Some(at(0)), event }
 }
 
 fn events(record: Record) -> Vec<ThreadEvent> {

@@ -4,18 +4,17 @@ use std::sync::Arc;
 
 use ports::BusError;
 use ports::queues::Queue;
+use service_runtime::held::Held;
+use service_runtime::server_time::ServerTime;
 use service_runtime::shutdown::Shutdown;
 use service_runtime::tasks::TaskSet;
 use tokio::sync::Semaphore;
 
 use crate::book::AgentBook;
 use crate::config::{Config, PlannerPorts};
-use crate::held::Held;
 use crate::intake::take_in;
-use crate::keeper::keep_alive;
 use crate::load::Slots;
 use crate::running::Running;
-use crate::server_clock::ServerClock;
 use crate::sweep::{listen, sweep};
 use crate::tools::Tools;
 
@@ -24,7 +23,7 @@ pub(crate) struct Shared {
     pub(crate) ports: PlannerPorts,
     pub(crate) config: Config,
     pub(crate) book: AgentBook,
-    pub(crate) clock: ServerClock,
+    pub(crate) clock: ServerTime,
     pub(crate) tools: Tools,
     pub(crate) slots: Slots,
     pub(crate) running: Running,
@@ -44,11 +43,11 @@ impl Planner {
     /// A planner of these agents.
     pub fn new(ports: PlannerPorts, book: AgentBook, config: Config) -> Self {
         let shared = Shared {
-            clock: ServerClock::new(Arc::clone(&ports.clock)),
+            clock: ServerTime::new(Arc::clone(&ports.clock)),
             tools: Tools::new(Arc::clone(&ports.registry), config.tools_age),
             slots: Slots::default(),
             running: Running::new(),
-            held: Held::new(),
+            held: Held::default(),
             handlings: Arc::new(Semaphore::new(
                 config.max_handlings.max(config.partitions.len().saturating_mul(4)),
             )),
@@ -71,7 +70,7 @@ impl Planner {
         shared.clock.measure(shared.ports.journal.as_ref()).await?;
         let mut background = TaskSet::new();
         let queues = Arc::clone(&shared.ports.queues);
-        background.start("keep_alive", keep_alive(queues, shared.held.clone()));
+        background.start("keep_alive", shared.held.clone().keep_alive(queues));
         background.start("sweep", sweep(Arc::clone(&shared)));
         background.start("listen", listen(Arc::clone(&shared)));
         let mut intakes = TaskSet::new();

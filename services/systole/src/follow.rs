@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use planner_core::Thread;
+use planner_core::phase::{Entered, Phases};
+use planner_core::thread::Rank;
 use ports::BusError;
 use ports::journal::{Journal, Stored};
 use ports::live::{Live, Subscription, Topic};
 use proto::envelope::{DecodeError, Envelope};
 use proto::event::{Event, ThreadEvent, events_of};
+use proto::fact::Fact;
 use proto::ids::{Sequence, ThreadRef};
 use proto::live::LiveText;
+use proto::observation::Observation;
 use proto::record::{Placed, Record};
 
 /// Between two looks at the journal.
@@ -25,12 +29,13 @@ pub(crate) struct Follower {
     journal: Arc<dyn Journal>,
     live: Option<Box<dyn Subscription>>,
     thread: Thread,
+    phases: Phases,
 }
 
 impl Follower {
     /// From the thread's first record on, without live text.
     pub(crate) fn new(journal: Arc<dyn Journal>, place: ThreadRef) -> Self {
-        Self { journal, live: None, thread: Thread::new(place) }
+        Self { journal, live: None, thread: Thread::new(place), phases: Phases::default() }
     }
 
     /// With live text from this moment on.
@@ -90,16 +95,29 @@ impl Follower {
 
     /// A piece of a turn that is over, or of a start that was given up, is dropped: the journal has
     /// told the whole.
-    fn tell_piece(&self, piece: LiveText, tell: &mut (dyn FnMut(Told<'_>) + Send)) {
+    fn tell_piece(&mut self, piece: LiveText, tell: &mut (dyn FnMut(Told<'_>) + Send)) {
         let open = self.thread.run.as_ref().and_then(|run| run.open.as_ref());
         if open.is_none_or(|open| open.sequence != piece.started) {
             return;
         }
         let LiveText { started, turn, offset, channel, delta } = piece;
-        let event = Event::Delta { turn, channel, offset, delta };
-        let thread = self.thread.place.thread;
-        let event = ThreadEvent { thread, sequence: started, at: None, event };
-        tell((&event, &self.thread));
+        let delta = Event::Delta { turn, channel, offset, delta };
+        let entered = self.phases.after_word().map(phase_event);
+        for event in entered.into_iter().chain([delta]) {
+            let thread = self.thread.place.thread;
+            let event = ThreadEvent { thread, sequence: started, at: None, event };
+            tell((&event, &self.thread));
+        }
+    }
+
+    /// The phases that a record led to, then what it tells itself: the end of a run comes last.
+    fn events(&mut self, placed: &Placed) -> Vec<ThreadEvent> {
+        let ended = matches!(&placed.record, Record::Fact(Fact::RunFinished(_)));
+        let (thread, sequence, at) = (self.thread.place.thread, placed.sequence, Some(placed.at));
+        let entered = self.phases.after_record(&self.thread, ended).into_iter();
+        let placed_here = |event| ThreadEvent { thread, sequence, at, event };
+        let phases = entered.map(phase_event).map(placed_here);
+        phases.chain(events_of(thread, placed)).collect()
     }
 
     fn take(
@@ -117,16 +135,23 @@ impl Follower {
                 return Err(BusError::Refused(error.to_string()));
             }
         };
-        let repeated = is_repeated_input(&self.thread, &placed);
+        let rank = rank(&self.thread, &placed);
         self.thread.apply(&stored.subject.leaf, &placed);
-        if repeated {
+        if rank == Rank::Known {
             return Ok(());
         }
-        for event in events_of(self.thread.place.thread, &placed) {
+        for mut event in self.events(&placed) {
+            if let (Rank::Late, Event::Observation { late, .. }) = (rank, &mut event.event) {
+                *late = true;
+            }
             tell((&event, &self.thread));
         }
         Ok(())
     }
+}
+
+fn phase_event((phase, waiting_for): Entered) -> Event {
+    Event::Phase { phase, waiting_for }
 }
 
 /// The record in stored bytes.
@@ -140,15 +165,26 @@ pub(crate) fn decode(stored: &Stored) -> Result<Placed, DecodeError> {
     })
 }
 
-/// The same key is the same input: the first one was told.
-fn is_repeated_input(thread: &Thread, placed: &Placed) -> bool {
+/// What a record is that is about to be folded: the same key is the same input, and of two answers
+/// to a call the first counts; a planner's that came second was never more than a try.
+fn rank(thread: &Thread, placed: &Placed) -> Rank {
+    let of = |observation: &Observation| {
+        thread
+            .calls
+            .get(&observation.tool_call_id)
+            .map_or(Rank::First, |call| call.rank(observation))
+    };
     match &placed.record {
-        Record::Input(input) => thread.keys.contains(&input.key),
-        Record::Fact(_)
+        Record::Input(input) if thread.keys.contains(&input.key) => Rank::Known,
+        Record::Observation(observation) => of(observation),
+        Record::Fact(Fact::CallClosed { observation }) if of(observation) != Rank::First => {
+            Rank::Known
+        }
+        Record::Input(_)
+        | Record::Fact(_)
         | Record::ToolCall(_)
         | Record::Start(_)
-        | Record::Observation(_)
-        | Record::Tick => false,
+        | Record::Tick => Rank::First,
     }
 }
 

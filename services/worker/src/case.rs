@@ -30,6 +30,8 @@ pub(crate) struct Case<'a> {
     /// The call's own place, and when the bus stored it.
     pub(crate) sequence: Sequence,
     stored_at: Timestamp,
+    /// Whether it was delivered before.
+    pub(crate) again: bool,
     /// The trace of whoever dispatched the call; what comes of it belongs there.
     pub(crate) traceparent: Option<String>,
     /// Absent when another delivery of the call is in work here.
@@ -73,6 +75,7 @@ impl<'a> Case<'a> {
             thread: &stored.subject.thread,
             sequence: stored.sequence,
             stored_at: stored.at,
+            again: false,
             traceparent: None,
             running,
             cancel,
@@ -82,13 +85,14 @@ impl<'a> Case<'a> {
 
     /// Server time; a call is never older than its own record.
     pub(crate) fn now(&self) -> Timestamp {
-        self.shared.time.now().max(self.stored_at)
+        self.shared.time.now(self.stored_at)
     }
 
     /// Works until the delivery is settled.
     pub(crate) async fn work(&mut self) -> Result<Settled, BusError> {
         let me = &self.shared.config.instance;
         let mut known = Known::new(self.call, &self.tool.contract, me, self.now());
+        known.again = self.again;
         known.running_here = self.running.is_none();
         known.argument_problems = self.tool.problems(self.call);
         loop {

@@ -41,9 +41,9 @@ pub(crate) async fn handle(
     let held = shared.held.hold(delivery.token.clone());
     let (metrics, name) = (&shared.config.metrics, tool.contract.name.as_str());
     let stored_at = delivery.stored.at;
-    metrics.delivered(name, delivery.count, shared.time.now().max(stored_at).since(stored_at));
+    metrics.delivered(name, delivery.count, shared.time.now(stored_at).since(stored_at));
     metrics.slots_in_use.inc();
-    let settled = judge(&shared, &tool, &delivery.stored).await.unwrap_or_else(|error| {
+    let settled = judge(&shared, &tool, &delivery).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "a call was given back");
         Settled::Back(AGAIN)
     });
@@ -65,11 +65,12 @@ pub(crate) async fn handle(
 async fn judge(
     shared: &Arc<Shared>,
     tool: &Arc<Tool>,
-    stored: &Stored,
+    delivery: &Delivery,
 ) -> Result<Settled, BusError> {
+    let stored = &delivery.stored;
     match Envelope::decode(&stored.payload) {
         Ok(Envelope { body: Record::ToolCall(call), traceparent, .. }) => {
-            work(shared, tool, stored, (&call, traceparent)).await
+            work(shared, tool, delivery, (&call, traceparent)).await
         }
         Ok(other) => {
             tracing::error!(kind = other.body.kind(), "a record that is no tool call");
@@ -89,16 +90,17 @@ async fn judge(
 async fn work(
     shared: &Arc<Shared>,
     tool: &Arc<Tool>,
-    stored: &Stored,
+    delivery: &Delivery,
     (call, traceparent): (&ToolCall, Option<String>),
 ) -> Result<Settled, BusError> {
-    let thread = &stored.subject.thread;
+    let thread = &delivery.stored.subject.thread;
     let span = tracing::info_span!(
         "tool_call", %thread, run = call.run, turn = call.turn, tool_call_id = %call.tool_call_id
     );
     let key = (thread.clone(), call.tool_call_id.clone());
     let running = shared.running.begin(&key);
-    let mut case = Case::new(shared, tool, stored, call, running);
+    let mut case = Case::new(shared, tool, &delivery.stored, call, running);
+    case.again = delivery.count > 1;
     case.traceparent = traceparent;
     let settled = Box::pin(case.work()).instrument(span).await;
     case.release().await;

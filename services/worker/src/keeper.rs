@@ -1,5 +1,4 @@
-//! Signs of life: deliveries that are held, leases of calls in work, and the bus's time. Each has a
-//! task of its own, so that none waits for another.
+//! Signs of life of calls in work: their leases. A task of its own, so that nothing else delays it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,24 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::running::CallKey;
-use crate::server_time::MEASURE_EVERY;
 use crate::shared::Shared;
-
-/// Deliveries in one sign of life.
-const AT_ONCE: usize = 256;
-
-/// Keeps held deliveries ours: three signs of life within one ack wait.
-pub(crate) async fn keep_deliveries(shared: Arc<Shared>) {
-    let pause = shared.ports.queues.ack_wait() / 3;
-    loop {
-        sleep(pause).await;
-        for tokens in shared.held.all().chunks(AT_ONCE) {
-            if let Err(error) = shared.ports.queues.progress(tokens).await {
-                tracing::warn!(%error, "held deliveries gave no sign of life");
-            }
-        }
-    }
-}
 
 /// Keeps leases ours, and finds cancels whose hint was lost.
 pub(crate) async fn keep_calls(shared: Arc<Shared>) {
@@ -48,16 +30,6 @@ async fn keep_call(shared: &Shared, key: &CallKey, leased: bool) {
         Ok(true) => shared.running.cancel(key),
         Ok(false) => {}
         Err(error) => tracing::debug!(%error, tool_call_id = %id, "no word on a cancel"),
-    }
-}
-
-/// Measures the bus's time again and again.
-pub(crate) async fn measure(shared: Arc<Shared>) {
-    loop {
-        sleep(MEASURE_EVERY).await;
-        if let Err(error) = shared.time.measure(shared.ports.journal.as_ref()).await {
-            tracing::warn!(%error, "the bus's time was not measured");
-        }
     }
 }
 

@@ -22,9 +22,7 @@ pub mod worker;
 
 mod attempt;
 mod case;
-mod evaluation;
 mod handling;
-mod held;
 mod hints;
 mod intake;
 mod keeper;
@@ -32,7 +30,6 @@ mod looks;
 mod offer;
 mod report;
 mod running;
-mod server_time;
 mod shared;
 mod starting;
 

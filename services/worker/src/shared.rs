@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proto::ids::Nonce;
+use service_runtime::held::Held;
+use service_runtime::server_time::ServerTime;
 use service_runtime::shutdown::Shutdown;
 use tokio::sync::watch;
 
 use crate::config::{WorkerConfig, WorkerPorts};
-use crate::held::Held;
 use crate::running::Running;
-use crate::server_time::ServerTime;
 
 pub(crate) struct Shared {
     pub(crate) ports: WorkerPorts,
@@ -29,7 +29,7 @@ impl Shared {
             ports,
             config,
             time,
-            held: Held::new(),
+            held: Held::default(),
             running: Running::new(),
             unused: UnusedStarts::new(),
             shutdown,

@@ -37,7 +37,8 @@ impl Worker {
         let Self { ports, tools, config } = self;
         let shared = Arc::new(Shared::new(ports, config, shutdown));
         let mut upkeep = TaskSet::new();
-        upkeep.start("keep deliveries", keeper::keep_deliveries(Arc::clone(&shared)));
+        let queues = Arc::clone(&shared.ports.queues);
+        upkeep.start("keep deliveries", shared.held.clone().keep_alive(queues));
         upkeep.start("keep leases", keeper::keep_calls(Arc::clone(&shared)));
         upkeep.start("hear hints", hints::listen(Arc::clone(&shared)));
         let mut offers = TaskSet::new();
@@ -46,7 +47,7 @@ impl Worker {
         if !know_the_time(&shared).await {
             return;
         }
-        upkeep.start("measure time", keeper::measure(Arc::clone(&shared)));
+        upkeep.start("measure time", measure(Arc::clone(&shared)));
         let rest = work(&shared, &tools).await;
         drop(offers);
         offer::withdraw(&shared).await;
@@ -73,6 +74,10 @@ async fn know_the_time(shared: &Shared) -> bool {
             () = sleep(MEASURE_AGAIN) => {}
         }
     }
+}
+
+async fn measure(shared: Arc<Shared>) {
+    shared.time.keep_measuring(shared.ports.journal.as_ref()).await;
 }
 
 /// Pulls and handles until told to drain.

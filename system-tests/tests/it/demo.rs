@@ -36,6 +36,35 @@ fn a_healthy_service_is_left_alone() {
 }
 
 #[test]
+fn programs_see_every_phase_and_what_is_waited_for() {
+    let home = Home::new();
+    let ended = home.run(["demo", "--scenario", "healthy", "--json"]);
+    ended.answer();
+    let events = ended.events();
+    let phases = events.iter().filter(|event| event["type"] == "phase");
+    let told: Vec<String> = phases
+        .map(|event| {
+            let phase = event["phase"].as_str().unwrap();
+            event["waiting_for"]
+                .as_str()
+                .map_or_else(|| phase.into(), |what| format!("{phase} {what}"))
+        })
+        .collect();
+    assert_eq!(told[..2], ["initializing", "observing"], "{told:?}");
+    assert_eq!(told.last().unwrap(), "terminating");
+    for (entered, from) in [
+        ("reasoning waiting_for_reasoning", "observing"),
+        ("reasoning waiting_for_tool_calls", "reasoning waiting_for_reasoning"),
+        ("acting waiting_for_observation", "reasoning waiting_for_tool_calls"),
+        ("evaluating", "acting waiting_for_observation"),
+        ("observing", "evaluating"),
+    ] {
+        let passed = told.windows(2).any(|pair| pair[0] == from && pair[1] == entered);
+        assert!(passed, "never from {from} to {entered}: {told:?}");
+    }
+}
+
+#[test]
 fn a_restart_that_fails_is_never_called_fixed() {
     let home = Home::new();
     let answer = home.run(["demo", "--scenario", "restart-fails", "--json"]).answer();

@@ -64,7 +64,7 @@ fn a_decision_about_other_arguments_decides_nothing() {
             wait: rest [acting]
             arm: arm for 600 s [acting]
             wait: rest [acting]
-            denied: close c1 denied NeverStarted [evaluating]
+            denied: close c1 denied NeverStarted [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 6, seen 7 [reasoning]
             reason: reason [reasoning]
         "#]],
@@ -91,7 +91,7 @@ fn silence_denies() {
             ask_approval: ask about c1 erase for 600 s [acting]
             arm: arm for 600 s [acting]
             wait: rest [acting]
-            approval_expired: close c1 approval_expired NeverStarted [evaluating]
+            approval_expired: close c1 approval_expired NeverStarted [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 5, seen 6 [reasoning]
             reason: reason [reasoning]
             owner_works: rest [reasoning]
@@ -189,7 +189,7 @@ fn a_refusal_counts_even_when_the_tool_is_approved_afterwards() {
             ask_approval: ask about c1 erase for 600 s [acting]
             arm: arm for 600 s [acting]
             wait: rest [acting]
-            denied: close c1 denied NeverStarted [evaluating]
+            denied: close c1 denied NeverStarted [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 6, seen 7 [reasoning]
             reason: reason [reasoning]
         "#]],
@@ -245,7 +245,7 @@ fn a_cancel_answers_waiting_approvals() {
             ask_approval: ask about c1 erase for 600 s [acting]
             arm: arm for 600 s [acting]
             wait: rest [acting]
-            cancel_waiting: close c1 cancelled NeverStarted [evaluating]
+            cancel_waiting: close c1 cancelled NeverStarted [observing]
             cancel_done: run 1 Stopped Cancelled, seen 5, 1 turns, 1 calls: "The run was cancelled." [terminating]
             at_rest: rest [terminating]
         "#]],

@@ -144,7 +144,7 @@ fn a_result_before_the_reply_has_ended_counts_and_wakes_nobody_else() {
             new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
             reason: reason [reasoning]
               c1 probe goes out early
-              completed ""; c1 probe [evaluating]
+              completed ""; c1 probe [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 4, seen 5 [reasoning]
             reason: reason [reasoning]
         "#]],
@@ -244,7 +244,7 @@ fn an_overdue_call_is_closed_by_a_tick_and_a_result_afterwards_is_only_late() {
               completed ""; c1 probe [acting]
             arm: arm for 65 s [acting]
             wait: rest [acting]
-            overdue_repeatable: close c1 timed_out [evaluating]
+            overdue_repeatable: close c1 timed_out [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 5, seen 6 [reasoning]
             reason: reason [reasoning]
             owner_works: rest [reasoning]
@@ -273,7 +273,7 @@ fn an_overdue_call_that_never_started_is_barred_first() {
             arm: arm for 65 s [acting]
             wait: rest [acting]
             overdue_bar: bar c1 [acting]
-            overdue_barred: close c1 unavailable NeverStarted [evaluating]
+            overdue_barred: close c1 unavailable NeverStarted [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 5, seen 7 [reasoning]
             reason: reason [reasoning]
               (the start is refused)
@@ -308,7 +308,7 @@ fn a_lost_bar_means_that_the_call_started_and_is_waited_for() {
             overdue_bar: bar c1 [acting]
             arm: arm for 9 s [acting]
             wait: rest [acting]
-            overdue_started: close c1 in_doubt Unknown [evaluating]
+            overdue_started: close c1 in_doubt Unknown [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 7, seen 8 [reasoning]
             reason: reason [reasoning]
               unread [], open [], notes [], late 0, stopping false
@@ -345,7 +345,7 @@ fn the_late_outcome_of_a_doubtful_call_is_told_to_the_next_turn_and_wakes_nobody
             complete_dispatch: dispatch c1 restart [acting]
             arm: arm for 65 s [acting]
             wait: rest [acting]
-            overdue_started: close c1 in_doubt Unknown [evaluating]
+            overdue_started: close c1 in_doubt Unknown [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 6, seen 7 [reasoning]
             reason: reason [reasoning]
               completed "it may be up" [evaluating]
@@ -383,7 +383,7 @@ fn doubt_is_told_once_however_often_the_outcome_comes() {
             complete_dispatch: dispatch c1 restart [acting]
             arm: arm for 65 s [acting]
             wait: rest [acting]
-            overdue_started: close c1 in_doubt Unknown [evaluating]
+            overdue_started: close c1 in_doubt Unknown [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 6, seen 7 [reasoning]
             reason: reason [reasoning]
               unread [], open [], notes ["The outcome of restart (call c00000001), which was in doubt, is known: it succeeded. Its result: restarted"], late 3, stopping false

@@ -30,7 +30,7 @@ fn a_cancel_that_races_with_the_first_turn_is_not_lost() {
          rest",
         &expect![[r#"
             new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
-            seal_stopped: sealed Interrupted "" [evaluating]
+            seal_stopped: sealed Interrupted "" [observing]
             cancel_done: run 1 Stopped Cancelled, seen 2, 1 turns, 0 calls: "The run was cancelled." [terminating]
             at_rest: rest [terminating]
         "#]],
@@ -71,7 +71,7 @@ fn a_cancel_cuts_the_reply_whoever_owns_it() {
               c1 probe goes out early
               [CancelCall { tool_call_id: ToolCallId("c00000001") }]
             seal_stopped: sealed Interrupted "I was"; c1 probe [acting]
-            cancel_repeatable: close c1 cancelled Unknown [evaluating]
+            cancel_repeatable: close c1 cancelled Unknown [observing]
             cancel_done: run 1 Stopped Cancelled, seen 4, 1 turns, 1 calls: "The run was cancelled." [terminating]
             at_rest: rest [terminating]
         "#]],
@@ -115,7 +115,7 @@ fn a_cancel_bars_what_has_not_started_and_waits_for_what_has() {
               unread [], open ["c1", "c3"], notes [], late 0, stopping true
             arm: arm for 9 s [acting]
             wait: rest [acting]
-            cancel_started: close c3 in_doubt Unknown [evaluating]
+            cancel_started: close c3 in_doubt Unknown [observing]
             cancel_done: run 1 Stopped Cancelled, seen 8, 1 turns, 3 calls: "The run was cancelled." [terminating]
             at_rest: rest [terminating]
         "#]],
@@ -151,7 +151,7 @@ fn a_started_call_without_a_word_is_in_doubt_and_its_late_result_is_told_in_the_
             wait: rest [acting]
             arm: arm for 5 s [acting]
             wait: rest [acting]
-            cancel_started: close c1 in_doubt Unknown [evaluating]
+            cancel_started: close c1 in_doubt Unknown [observing]
             cancel_done: run 1 Stopped Cancelled, seen 6, 1 turns, 1 calls: "The run was cancelled." [terminating]
             at_rest: rest [terminating]
             at_rest: rest [terminating]
@@ -188,7 +188,7 @@ fn a_late_result_of_a_barred_or_cancelled_call_changes_nothing() {
             wait: rest [acting]
             cancel_repeatable: close c1 cancelled Unknown [acting]
             cancel_bar: bar c2 [acting]
-            cancel_barred: close c2 cancelled NeverStarted [evaluating]
+            cancel_barred: close c2 cancelled NeverStarted [observing]
             cancel_done: run 1 Stopped Cancelled, seen 6, 1 turns, 2 calls: "The run was cancelled." [terminating]
             at_rest: rest [terminating]
             at_rest: rest [terminating]
@@ -250,7 +250,7 @@ fn an_interrupt_answers_open_calls_and_goes_on_with_its_words() {
             wait: rest [acting]
             cancel_repeatable: close c1 cancelled Unknown [acting]
             cancel_bar: bar c2 [acting]
-            cancel_barred: close c2 cancelled NeverStarted [evaluating]
+            cancel_barred: close c2 cancelled NeverStarted [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 6, seen 9 [reasoning]
             reason: reason [reasoning]
               unread [], open [], notes [], late 0, stopping false
@@ -305,7 +305,7 @@ fn an_interrupt_of_a_run_that_spent_its_limits_starts_the_next_run() {
         &expect![[r#"
             new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
             reason: reason [reasoning]
-            seal_stopped: sealed Interrupted "I" [evaluating]
+            seal_stopped: sealed Interrupted "I" [observing]
             limit: run 1 Stopped MaxTurns, seen 2, 1 turns, 0 calls: "The run reached its turn limit." [initializing]
             new_run: turn 2.1 start 1 of main by p1 holding 3, seen 5 [reasoning]
             reason: reason [reasoning]
@@ -347,7 +347,7 @@ fn an_interrupt_that_races_with_a_turn_cuts_it() {
          go",
         &expect![[r#"
             new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
-            seal_stopped: sealed Interrupted "" [evaluating]
+            seal_stopped: sealed Interrupted "" [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 1, seen 4 [reasoning]
             reason: reason [reasoning]
         "#]],

@@ -97,7 +97,7 @@ fn finish_ends_a_run_when_the_model_is_sure_and_nothing_else_is_open() {
         &expect![[r#"
             new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
             reason: reason [reasoning]
-              completed ""; c1 finish invalid_arguments; c2 finish invalid_arguments [evaluating]
+              completed ""; c1 finish invalid_arguments; c2 finish invalid_arguments [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 1, seen 3 [reasoning]
             reason: reason [reasoning]
         "#]],

@@ -262,7 +262,7 @@ fn an_agent_that_disappears_is_waited_for_since_the_last_record() {
               completed ""; c1 probe [acting]
             arm: arm for 65 s [acting]
             wait: rest [acting]
-            await_agent: hand back [evaluating]
+            await_agent: hand back [observing]
             no_agent: run 1 Failed Error not_found, seen 6, 1 turns, 1 calls: "The run cannot go on: no planner knows the agent `main`." [initializing]
             await_agent: hand back [initializing]
         "#]],

@@ -106,6 +106,37 @@ fn the_time_limit_ends_a_run_with_what_is_known() {
 }
 
 #[test]
+fn the_time_in_which_nobody_could_act_is_not_the_runs_own() {
+    check(
+        "agent main max_wall=600
+         in a message hi
+         go
+         call probe
+         end
+         wait 86400
+         obs c1 up
+         go
+         call probe x=2
+         end
+         wait 500
+         obs c2 up
+         go",
+        &expect![[r#"
+            new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
+            reason: reason [reasoning]
+              c1 probe goes out early
+              completed ""; c1 probe [acting]
+            next_turn: turn 1.2 start 1 of main by p1 holding 5, seen 5 [reasoning]
+            reason: reason [reasoning]
+              c2 probe goes out early
+              completed ""; c2 probe [acting]
+            next_turn: turn 1.3 start 1 of main by p1 holding 9, seen 9 [reasoning]
+            reason: reason [reasoning]
+        "#]],
+    );
+}
+
+#[test]
 fn the_last_allowed_calls_may_still_be_answered_with() {
     check(
         "agent main max_calls=2
@@ -128,7 +159,7 @@ fn the_last_allowed_calls_may_still_be_answered_with() {
               completed ""; c1 probe; c2 probe [acting]
             next_turn: turn 1.2 start 1 of main by p1 holding 7, seen 7 [reasoning]
             reason: reason [reasoning]
-              completed ""; c3 probe budget_spent [evaluating]
+              completed ""; c3 probe budget_spent [observing]
             limit: run 1 Stopped MaxToolCalls, seen 9, 2 turns, 3 calls: "The run used up its tool calls." [terminating]
             at_rest: rest [terminating]
         "#]],

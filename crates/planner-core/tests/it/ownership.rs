@@ -226,7 +226,7 @@ fn a_sealed_reply_is_no_answer() {
         &expect![[r#"
             new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
             reason: reason [reasoning]
-            seal_stopped: sealed Interrupted "the answer is" [evaluating]
+            seal_stopped: sealed Interrupted "the answer is" [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 3, seen 4 [reasoning]
             reason: reason [reasoning]
         "#]],

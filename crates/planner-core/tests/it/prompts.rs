@@ -18,7 +18,7 @@ use crate::world::{agent, answered, call_id, place, result, toolbox};
 fn run() -> Run {
     Run {
         number: 1,
-        began: Timestamp(1),
+        taken: std::time::Duration::ZERO,
         turns: 1,
         open: None,
         reply: None,

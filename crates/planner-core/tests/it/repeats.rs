@@ -78,38 +78,56 @@ fn other_arguments_are_another_call() {
 }
 
 #[test]
-fn two_calls_in_turn_are_a_pattern() {
+fn two_calls_in_turn_that_bring_the_same_are_a_pattern() {
     check(
-        "probe:a:1 probe:b:2 probe:a:3 probe:b:4 probe:a:5 probe:b:6 probe:a:7 probe:c:8 probe:a:9",
+        "restart:a:ok deploy:b:ok restart:a:ok deploy:b:ok restart:a:ok deploy:b:ok restart:a:ok restart:c:ok restart:a:ok",
         &expect![[r#"
-            probe(a) made
-            probe(b) made
-            probe(a) made
-            probe(b) made
-            probe(a) made
-            probe(b) made
-            probe(a) pattern
-            probe(c) made
-            probe(a) made
+            restart(a) made
+            deploy(b) made
+            restart(a) made
+            deploy(b) made
+            restart(a) made
+            deploy(b) made
+            restart(a) pattern
+            restart(c) made
+            restart(a) made
         "#]],
     );
 }
 
 #[test]
-fn three_calls_in_turn_are_a_pattern() {
+fn three_calls_in_turn_that_bring_the_same_are_a_pattern() {
     check(
-        "probe:a:1 probe:b:2 probe:c:3 probe:a:4 probe:b:5 probe:c:6 probe:a:7 probe:b:8 probe:c:9 probe:a:0",
+        "probe:a:down restart:b:ok deploy:c:ok probe:a:down restart:b:ok deploy:c:ok probe:a:down restart:b:ok deploy:c:ok probe:a:down",
         &expect![[r#"
             probe(a) made
-            probe(b) made
-            probe(c) made
+            restart(b) made
+            deploy(c) made
             probe(a) made
-            probe(b) made
-            probe(c) made
+            restart(b) made
+            deploy(c) made
             probe(a) made
-            probe(b) made
-            probe(c) made
+            restart(b) made
+            deploy(c) made
             probe(a) pattern
+        "#]],
+    );
+}
+
+#[test]
+fn calls_in_turn_that_follow_something_that_moves_go_on() {
+    check(
+        "probe:a:10% note:b:1 probe:a:20% note:b:2 probe:a:30% note:b:3 probe:a:40% note:b:4 probe:a:50%",
+        &expect![[r#"
+            probe(a) made
+            note(b) made
+            probe(a) made
+            note(b) made
+            probe(a) made
+            note(b) made
+            probe(a) made
+            note(b) made
+            probe(a) made
         "#]],
     );
 }

@@ -18,7 +18,7 @@ fn calls_that_cannot_be_made_are_answered_at_once() {
         &expect![[r#"
             new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
             reason: reason [reasoning]
-              completed ""; c1 destroy unknown_tool; c2 probe invalid_arguments; c3 secret not_permitted; c4 probe malformed_arguments [evaluating]
+              completed ""; c1 destroy unknown_tool; c2 probe invalid_arguments; c3 secret not_permitted; c4 probe malformed_arguments [observing]
             next_turn: turn 1.2 start 1 of main by p1 holding 1, seen 3 [reasoning]
             reason: reason [reasoning]
         "#]],

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use invariants::Checker;
-use planner_core::phase::{Phase, phase};
+use planner_core::phase::{Phase, Phases, may_become, phase};
 use planner_core::thread::Thread;
 use planner_core::toolbox::Toolbox;
 use planner_core::view::Agents;
 use proto::agent::{Agent, EarlyDispatch, Limits, Protocol};
 use proto::call::{Start, Started};
+use proto::fact::Fact;
 use proto::hash::fingerprint;
 use proto::ids::{
     AgentName, InputKey, InstanceId, Nonce, Partition, Sequence, TenantId, ThreadId, ThreadRef,
@@ -122,6 +123,45 @@ impl Lying {
     }
 }
 
+/// What one record may lead to; the phases in between last no time.
+fn one_record_leads(before: Phase, after: Phase) -> bool {
+    matches!(
+        (before, after),
+        (Phase::Terminating, Phase::Initializing)
+            | (
+                Phase::Initializing | Phase::Observing | Phase::Evaluating | Phase::Terminating,
+                Phase::Reasoning
+            )
+            | (Phase::Reasoning, Phase::Acting | Phase::Evaluating | Phase::Observing)
+            | (Phase::Acting, Phase::Evaluating | Phase::Observing)
+    )
+}
+
+/// The phases a reader was told.
+struct Told {
+    phases: Phases,
+    last: Phase,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self { phases: Phases::default(), last: Phase::Terminating }
+    }
+}
+
+impl Told {
+    /// A reader sees legal transitions only, and in the end the phase of the fold.
+    fn judge(&mut self, thread: &Thread, ended: bool) {
+        for (next, _) in self.phases.after_record(thread, ended) {
+            let legal = next == self.last || may_become(self.last, next);
+            assert!(legal, "{} became {next}", self.last);
+            self.last = next;
+        }
+        let expected = if ended { Phase::Terminating } else { phase(thread) };
+        assert_eq!(self.last, expected);
+    }
+}
+
 /// The journal of one thread, its fold, and the time.
 pub(crate) struct World {
     pub(crate) now: Timestamp,
@@ -130,6 +170,7 @@ pub(crate) struct World {
     pub(crate) book: Book,
     pub(crate) toolbox: Toolbox,
     checker: Checker,
+    told: Told,
 }
 
 impl World {
@@ -142,6 +183,7 @@ impl World {
             book: Book(BTreeMap::from([(main.name.clone(), main)])),
             toolbox: toolbox(),
             checker: Checker::new(),
+            told: Told::default(),
         }
     }
 
@@ -170,22 +212,23 @@ impl World {
         let placed = Placed { sequence, at: self.now, nonce, record };
         let broken = self.checker.push(&placed);
         assert_eq!(broken, Vec::new(), "{placed:?}");
-        let before = (phase(&self.thread), self.thread.run.is_some());
+        let before = phase(&self.thread);
         self.thread.apply(&leaf, &placed);
         self.judge_phase(before, &placed.record);
         self.records.push(Lying::Record(leaf, Box::new(placed)));
         sequence
     }
 
-    fn judge_phase(&self, (before, was_active): (Phase, bool), record: &Record) {
+    fn judge_phase(&mut self, before: Phase, record: &Record) {
         let after = phase(&self.thread);
-        let ended = was_active && self.thread.run.is_none();
+        let ended = matches!(record, Record::Fact(Fact::RunFinished(_)));
         let legal = if ended {
-            before.may_become(Phase::Terminating) && Phase::Terminating.may_become(after)
+            matches!(after, Phase::Terminating | Phase::Initializing)
         } else {
-            before.may_become(after)
+            before == after || one_record_leads(before, after)
         };
         assert!(legal, "{before} became {after} by {record:?}");
+        self.told.judge(&self.thread, ended);
     }
 
     pub(crate) fn input(&mut self, key: &str, body: InputBody) -> Sequence {

@@ -14,6 +14,7 @@ struct World {
     call: ToolCall,
     tool: ToolContract,
     now: Timestamp,
+    again: bool,
     running_here: bool,
     problems: Option<String>,
     history: History,
@@ -31,6 +32,7 @@ impl World {
             call: call(effect),
             tool: contract(effect),
             now: Timestamp(500),
+            again: false,
             running_here: false,
             problems: None,
             history: History::Open,
@@ -55,6 +57,7 @@ impl World {
     fn walk(&self) -> (Vec<Look>, Step) {
         let me = InstanceId::new(ME).unwrap();
         let mut known = Known::new(&self.call, &self.tool, &me, self.now);
+        known.again = self.again;
         known.running_here = self.running_here;
         known.argument_problems.clone_from(&self.problems);
         let mut looks = Vec::new();
@@ -201,6 +204,21 @@ fn a_cancelled_call_never_starts() {
 fn a_cancelled_irreversible_call_is_barred() {
     let world = World { cancelled: true, ..World::of(Effect::Irreversible) };
     check(&world, &expect!["Done Start Cancelled -> bar after 0, answer cancelled NeverStarted"]);
+}
+
+#[test]
+fn a_repeatable_call_that_was_delivered_before_is_not_said_to_have_never_started() {
+    let told = |effect| {
+        let world = World { now: Timestamp(1_001), again: true, ..World::of(effect) };
+        act(&world.walk().1)
+    };
+    let told = [Effect::ReadOnly, Effect::Idempotent, Effect::Irreversible].map(told);
+    let expected = [
+        "answer unavailable StoppedBeforeEffect",
+        "answer unavailable Unknown",
+        "bar after 0, answer unavailable NeverStarted",
+    ];
+    assert_eq!(told, expected);
 }
 
 #[test]

@@ -70,7 +70,12 @@ impl<W: Write> HumanView<W> {
                 let shown = CallShown::new(tool, arguments, Some(*effect));
                 self.call(tool_call_id, OpenCall { shown, since: at, order: event.sequence })
             }
-            Event::ToolStarted { .. } | Event::ToolBarred { .. } => Vec::new(),
+            Event::Phase { .. } | Event::ToolStarted { .. } | Event::ToolBarred { .. } => {
+                Vec::new()
+            }
+            Event::Observation { tool_call_id, late: true, content, .. } => {
+                self.late(tool_call_id, content, thread)
+            }
             Event::Observation { tool_call_id, .. } => {
                 self.observation(tool_call_id, &event.event, at, thread)
             }
@@ -214,6 +219,14 @@ impl<W: Write> HumanView<W> {
             },
         };
         vec![call_line::line(&shown, &standing, self.canvas.width(), self.palette)]
+    }
+
+    /// A result that came after its call was closed: the run went on without it.
+    fn late(&self, id: &ToolCallId, content: &str, thread: &Thread) -> Vec<String> {
+        let Some(call) = thread.calls.get(id) else { return Vec::new() };
+        let tool = one_line(&call.requested.tool);
+        let line = format!("  … {tool} answered late, not used: {}", one_line(content));
+        vec![self.palette.paint(Tone::Faint, &cut(&line, self.canvas.width()))]
     }
 
     fn approval(&self, id: &ToolCallId, thread: &Thread) -> Vec<String> {

@@ -91,14 +91,15 @@ async fn a_late_call_is_refused_and_a_late_irreversible_one_barred() {
     for (effect, expected) in [
         (
             Effect::ReadOnly,
-            expect![[r"
-            obs 0 unavailable NeverStarted: No worker was free to start the call in time. It never started and nothing happened."]],
+            expect![
+                "obs 0 unavailable NeverStarted: No worker was free to start the call in time. The call never started and nothing happened."
+            ],
         ),
         (
             Effect::Irreversible,
             expect![[r"
-            bar by w1
-            obs 0 unavailable NeverStarted: No worker was free to start the call in time. It never started and nothing happened."]],
+                bar by w1
+                obs 0 unavailable NeverStarted: No worker was free to start the call in time. The call never started and nothing happened."]],
         ),
     ] {
         let mut world = World::new(effect, ScriptedTool::new([Act::Say("done")]));
@@ -201,13 +202,13 @@ async fn invalid_arguments_and_other_versions_cost_no_attempt() {
                 Some(
                     InvalidArguments,
                 ),
-                "The arguments are not valid; the call never started.\n`service` must be a string. Fix: put it in quotes: \"7\"",
+                "The arguments are not valid. The call never started and nothing happened.\n`service` must be a string. Fix: put it in quotes: \"7\"",
             ),
             (
                 Some(
                     VersionMismatch,
                 ),
-                "The worker runs another version of this tool than the one the call was checked against. Nothing was started. Ask again to use the version on offer.",
+                "The worker runs another version of this tool than the one the call was checked against. The call never started and nothing happened. Ask again to use the version on offer.",
             ),
         ]
     "#]]

@@ -211,7 +211,7 @@ async fn a_tool_that_is_ready_too_late_does_not_start() {
     world.until_acked().await;
     expect![[r"
         bar by w1
-        obs 0 unavailable NeverStarted: No worker was free to start the call in time. It never started and nothing happened."]]
+        obs 0 unavailable NeverStarted: No worker was free to start the call in time. The call never started and nothing happened."]]
     .assert_eq(&world.story());
     assert_eq!(world.tool.effects().len(), 0);
 }
