@@ -1,6 +1,6 @@
 //! Ctrl-C and its kin: the first asks for a clean end, the second ends at once.
 
-use std::io;
+use std::io::{self, Write};
 
 use service_runtime::tasks::TaskSet;
 use tokio::signal::unix::{SignalKind, signal};
@@ -11,6 +11,7 @@ use crate::failure::Exit;
 /// Hears signals while it lives.
 pub(crate) struct Interrupts {
     asked: watch::Receiver<bool>,
+    command: watch::Sender<Option<String>>,
     _tasks: TaskSet,
 }
 
@@ -23,6 +24,8 @@ impl Interrupts {
             signal(SignalKind::hangup())?,
         ];
         let (tell, asked) = watch::channel(false);
+        let command = watch::Sender::new(None::<String>);
+        let go_on = command.subscribe();
         let mut tasks = TaskSet::new();
         tasks.start("interrupts", async move {
             let [interrupt, terminate, hangup] = &mut kinds;
@@ -34,12 +37,18 @@ impl Interrupts {
                 }
                 tell.send_replace(true);
                 if round > 0 {
+                    say_farewell(go_on.borrow().as_deref());
                     // Tools die with this process; the journal has all that was accepted.
                     std::process::exit(i32::from(Exit::Abandoned.code()));
                 }
             }
         });
-        Ok(Self { asked, _tasks: tasks })
+        Ok(Self { asked, command, _tasks: tasks })
+    }
+
+    /// What goes on with the run, to be told when it is left at once.
+    pub(crate) fn goes_on_with(&self, command: &str) {
+        self.command.send_replace(Some(command.to_owned()));
     }
 
     /// Whether a clean end was asked for.
@@ -53,4 +62,11 @@ impl Interrupts {
             std::future::pending::<()>().await;
         }
     }
+}
+
+fn say_farewell(command: Option<&str>) {
+    let Some(command) = command else { return };
+    let text = format!("\nleft at once; go on with: {command}\n");
+    // Without anybody to tell, the exit code has to do.
+    io::stderr().write_all(text.as_bytes()).unwrap_or_default();
 }

@@ -84,6 +84,7 @@ impl Launch<'_> {
     ) -> Result<Ended, Failure> {
         let place = aim.place().clone();
         let shown_to = self.accept(store, &aim).await?;
+        interrupts.goes_on_with(&self.command_for(&place));
         let mut engine = Engine::new(store.trouble());
         let model = store.start(&mut engine, self).await?;
         let intro = format!("{} · thread {} · {model}", self.loaded.agent.name, place.thread);
@@ -120,6 +121,15 @@ impl Launch<'_> {
         }
     }
 
+    /// What goes on with the run.
+    fn command_for(&self, place: &ThreadRef) -> String {
+        if self.names_thread {
+            format!("{} --thread {}", self.command, place.thread)
+        } else {
+            self.command.clone()
+        }
+    }
+
     async fn parts(
         &self,
         store: &Store,
@@ -129,11 +139,7 @@ impl Launch<'_> {
     ) -> Result<Parts, Failure> {
         let ports = store.ports();
         let follower = Follower::new(Arc::clone(&ports.journal), place.clone());
-        let command = if self.names_thread {
-            format!("{} --thread {}", self.command, place.thread)
-        } else {
-            self.command.clone()
-        };
+        let command = self.command_for(place);
         Ok(Parts {
             journal: Arc::clone(&ports.journal),
             clock: Arc::clone(&ports.clock),

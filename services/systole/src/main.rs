@@ -24,6 +24,7 @@ mod remembered;
 mod screen;
 mod session;
 mod settings;
+mod shell;
 mod telemetry;
 mod threads;
 mod watched;

@@ -38,13 +38,35 @@ impl Person {
 
     /// Waits for yes or no. May be dropped and asked again: what is typed then answers the newest
     /// question.
-    pub(crate) async fn agrees(&mut self) -> bool {
+    pub(crate) async fn answer(&mut self) -> Answer {
         if !self.is_reading {
             self.is_reading = self.ask.send(()).is_ok();
         }
         let line = self.lines.recv().await;
         self.is_reading = false;
-        line.is_some_and(|line| is_yes(&line))
+        line.map_or(Answer::Ended, |line| meant(&line))
+    }
+}
+
+/// What a person says to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Yes, clearly.
+    Yes,
+    /// Anything else.
+    No,
+    /// The input ended: there is nobody any more.
+    Ended,
+}
+
+/// A line without its end is what Ctrl-D leaves.
+fn meant(line: &str) -> Answer {
+    if is_yes(line) {
+        Answer::Yes
+    } else if line.is_empty() {
+        Answer::Ended
+    } else {
+        Answer::No
     }
 }
 
@@ -60,5 +82,6 @@ mod tests {
     fn only_a_clear_yes_agrees() {
         assert!([" y\n", "YES\n"].iter().all(|line| is_yes(line)));
         assert!(!["", "\n", "n\n", "yep\n", "y es\n"].iter().any(|line| is_yes(line)));
+        assert_eq!(["", "\n"].map(meant), [Answer::Ended, Answer::No]);
     }
 }

@@ -3,11 +3,10 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::arguments::{Arguments, Command, NodeCommand, Tools};
+use crate::arguments::{Command, NodeCommand, Tools, parse};
 use crate::bench::{command, model, part};
 use crate::commands::{
     Context, cancel, clients, demo, planner, rehearse, run, show, tools, worker,
@@ -20,12 +19,15 @@ use crate::{telemetry, wiring};
 /// Parses, runs, and says what went wrong.
 pub(crate) fn main() -> ExitCode {
     wiring::install_tls();
-    let arguments = Arguments::parse();
     let environment = Environment::of_process();
+    let arguments = match parse(std::env::args_os(), &environment) {
+        Ok(arguments) => arguments,
+        Err((error, from)) => return complain(&error, from.as_deref()),
+    };
     let usual = if is_server(&arguments.command) { "info" } else { "warn" };
     let colours = environment.wants_colours(arguments.common.color);
     telemetry::start(&arguments.common, usual, colours);
-    let program = std::env::args().next().unwrap_or_else(|| "systole".to_owned());
+    let program = std::env::args_os().next().unwrap_or_else(|| "systole".into());
     let context = Context { common: arguments.common, environment, program };
     let json = wants_json(&arguments.command);
     let done = runtime().and_then(|runtime| {
@@ -39,6 +41,27 @@ pub(crate) fn main() -> ExitCode {
         failure.exit
     });
     ExitCode::from(exit.code())
+}
+
+/// Help and versions go to standard output, complaints to standard error.
+fn complain(error: &clap::Error, from: Option<&str>) -> ExitCode {
+    let printed = error.print();
+    if let Some(from) = from {
+        io::stderr().write_all(format!("\n{from}\n").as_bytes()).unwrap_or_default();
+    }
+    let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    match printed {
+        Err(error) if !is_closed(&error) => {
+            let failure = Failure::other("standard output", error);
+            report(&failure, false);
+            ExitCode::from(failure.exit.code())
+        }
+        Ok(()) | Err(_) => ExitCode::from(if error.use_stderr() {
+            Exit::BadInput.code()
+        } else {
+            Exit::Done.code()
+        }),
+    }
 }
 
 fn runtime() -> Result<Runtime, Failure> {

@@ -19,7 +19,7 @@ use crate::failure::{Exit, Failure};
 use crate::follow::{Follower, Told, fold};
 use crate::inputs;
 use crate::interrupts::Interrupts;
-use crate::person::Person;
+use crate::person::{Answer, Person};
 use crate::screen::View;
 
 /// How often an open question is compared with the journal.
@@ -64,7 +64,7 @@ pub(crate) struct Session {
 /// Why a look at the thread did not go well.
 enum Trouble {
     Store(BusError),
-    Pipe,
+    Output(io::Error),
 }
 
 impl From<BusError> for Trouble {
@@ -74,8 +74,8 @@ impl From<BusError> for Trouble {
 }
 
 impl From<io::Error> for Trouble {
-    fn from(_: io::Error) -> Self {
-        Self::Pipe
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
     }
 }
 
@@ -93,10 +93,12 @@ impl Session {
     ) -> Result<Ending, Failure> {
         let ending = match self.until_rest(engine, interrupts).await {
             Ok(ending) => ending,
-            Err(Trouble::Pipe) => Ending::PipeClosed,
-            Err(Trouble::Store(error)) => {
+            Err(Trouble::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Ending::PipeClosed
+            }
+            Err(trouble) => {
                 engine.stop().await;
-                return Err(error.into());
+                return Err(self.failure(trouble));
             }
         };
         match ending {
@@ -104,6 +106,17 @@ impl Session {
             Ending::Interrupted => return self.wind_down(engine).await,
         }
         Ok(ending)
+    }
+
+    fn failure(&self, trouble: Trouble) -> Failure {
+        match trouble {
+            Trouble::Store(error) => error.into(),
+            Trouble::Output(error) => Failure {
+                exit: Exit::Interrupted,
+                ..Failure::other("standard output", error)
+                    .and(format!("The run is saved; go on with: {}", self.parts.command))
+            },
+        }
     }
 
     /// The view, for closing words.
@@ -135,8 +148,17 @@ impl Session {
         }
     }
 
-    /// Takes what is new and shows it.
+    /// Waits for a moment, or for live text, and shows what is new.
     async fn look(&mut self) -> Result<(), Trouble> {
+        self.show(true).await
+    }
+
+    /// Shows what the journal has now.
+    async fn look_once(&mut self) -> Result<(), Trouble> {
+        self.show(false).await
+    }
+
+    async fn show(&mut self, waits: bool) -> Result<(), Trouble> {
         let Self { parts, last, .. } = self;
         let (view, shown_to) = (&mut parts.view, parts.shown_to);
         let mut closed = None;
@@ -149,7 +171,11 @@ impl Session {
             }
             closed = view.event(event, thread).err();
         };
-        parts.follower.next(&mut tell).await?;
+        if waits {
+            parts.follower.next(&mut tell).await?;
+        } else {
+            parts.follower.look(&mut tell).await?;
+        }
         if let Some(error) = closed {
             return Err(error.into());
         }
@@ -179,26 +205,33 @@ impl Session {
         if self.parts.approve.iter().any(|approved| approved.as_str() == tool) {
             return self.say(call, true, "--approve", "").await;
         }
-        if self.person.is_none() || !self.parts.view.ask(call)? {
+        let now = self.parts.clock.now();
+        if self.person.is_none() || !self.parts.view.ask(call, now)? {
             let note = format!(
                 "There is no terminal to ask a person, so nobody agreed. `--approve {tool}` agrees beforehand."
             );
             return self.say(call, false, "no terminal", &note).await;
         }
-        let Some(agrees) = self.answer(call).await? else {
-            self.parts.view.note("")?;
-            return Ok(());
+        let (agrees, note) = match self.answer(call).await? {
+            // Settled otherwise, which is shown as it comes.
+            None => return Ok(()),
+            Some(Answer::Yes) => (true, ""),
+            Some(Answer::No) => (false, "The person at the terminal said no."),
+            Some(Answer::Ended) => {
+                self.parts.view.note("no answer: input ended")?;
+                return self.say(call, false, "terminal", "No answer: the input ended.").await;
+            }
         };
-        let note = if agrees { "" } else { "The person at the terminal said no." };
+        self.parts.view.answered();
         self.say(call, agrees, "terminal", note).await
     }
 
     /// The person's answer; none when the question was settled otherwise.
-    async fn answer(&mut self, call: &Call) -> Result<Option<bool>, Trouble> {
-        let Some(person) = &mut self.person else { return Ok(Some(false)) };
+    async fn answer(&mut self, call: &Call) -> Result<Option<Answer>, Trouble> {
+        let Some(person) = &mut self.person else { return Ok(Some(Answer::Ended)) };
         loop {
-            if let Ok(agrees) = tokio::time::timeout(STILL_OPEN, person.agrees()).await {
-                return Ok(Some(agrees));
+            if let Ok(answer) = tokio::time::timeout(STILL_OPEN, person.answer()).await {
+                return Ok(Some(answer));
             }
             let place = &self.parts.follower.thread().place;
             let thread = fold(&self.parts.journal, place).await?;
@@ -239,6 +272,8 @@ impl Session {
                 looked = self.look(), if open => open = looked.is_ok(),
             }
         }
+        // What was finished in the last moment lies in the journal already.
+        let open = open && self.look_once().await.is_ok();
         let thread = self.parts.follower.thread();
         if let Some(exit) = self.last.filter(|_| thread.is_at_rest()) {
             return Ok(Ending::Finished(exit));

@@ -27,6 +27,11 @@ impl Environment {
         self.0.get(&OsString::from(name)).is_some_and(|value| !value.is_empty())
     }
 
+    /// Whether a variable is there, even if it is empty.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.0.contains_key(&OsString::from(name))
+    }
+
     /// The same with one more variable.
     #[must_use]
     pub(crate) fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {

@@ -254,9 +254,9 @@ pub(crate) fn choose_model(
     loaded: &LoadedAgent,
     choice: &ModelChoice,
 ) -> Result<ChosenModel, Failure> {
-    let has_endpoint = choice.api_key.is_some() || choice.base_url.is_some();
+    let has_endpoint = choice.api_key().is_some() || choice.base_url().is_some();
     if has_endpoint && !choice.rehearsed {
-        let endpoint = named_endpoint(choice.api_key.as_deref(), choice.base_url.as_deref())?;
+        let endpoint = named_endpoint(choice.api_key(), choice.base_url())?;
         return Ok(ChosenModel::Endpoint(Box::new(endpoint)));
     }
     let Some(text) = &loaded.rehearsal else {

@@ -1,6 +1,6 @@
 //! Ctrl-C, and readers that go away.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
 use rustix::process::Signal;
@@ -25,7 +25,10 @@ fn one_interrupt_saves_the_run_and_the_same_command_finishes_it() {
     assert_eq!(ended.code, Some(4), "{ended:?}");
     let last = ended.last();
     assert_eq!(last["type"], "interrupted");
-    assert!(last["continue"].as_str().unwrap().contains("run agent.yaml --thread"), "{last}");
+    assert!(
+        last["continue"].as_str().unwrap().contains("run agent.yaml --json --thread"),
+        "{last}"
+    );
     let tool = command("[\"/bin/echo\", \"late\"]", "read_only", "    timeout_ms: 60000\n");
     with_tool(&home, &tool, "{}");
     let again = home.run(["run", "agent.yaml", "go", "--json"]);
@@ -35,11 +38,32 @@ fn one_interrupt_saves_the_run_and_the_same_command_finishes_it() {
 }
 
 #[test]
+fn what_is_finished_in_the_grace_is_shown() {
+    let home = Home::new();
+    let argv = "[\"/bin/sh\", \"-c\", \"sleep 0.7; echo in time\"]";
+    with_tool(&home, &command(argv, "read_only", "    timeout_ms: 60000\n"), "{}");
+    let mut running = home.start(["run", "agent.yaml", "go", "--json"]);
+    running.until_printed("\"tool_call\"");
+    running.signal(Signal::INT);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert_eq!(ended.last()["type"], "interrupted");
+    assert_eq!(ended.observation_of("probe")["content"], "in time\n");
+    with_tool(&home, &command(argv, "read_only", "    timeout_ms: 60001\n"), "{}");
+    let mut people = home.start(["run", "agent.yaml", "go", "--new"]);
+    people.until_printed("→ probe");
+    people.signal(Signal::INT);
+    let ended = people.end();
+    assert!(ended.out.contains("✓ probe"), "{}", ended.out);
+    assert!(ended.out.contains("in time"), "{}", ended.out);
+}
+
+#[test]
 fn a_second_interrupt_ends_at_once() {
     let home = Home::new();
     talker(&home);
     let mut command = home.command(["run", "agent.yaml", "go", "--json"]);
-    command.env("SYSTOLE_REHEARSAL_PACE", "1").stdout(Stdio::piped()).stderr(Stdio::null());
+    command.env("SYSTOLE_REHEARSAL_PACE", "1").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     while !lines.next().unwrap().unwrap().contains("delta") {}
@@ -55,6 +79,9 @@ fn a_second_interrupt_ends_at_once() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     };
     assert_eq!(status.code(), Some(130));
+    let mut told = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(told.contains("go on with: ") && told.contains("--thread"), "{told}");
     drop(lines);
     let answer = home.run(["run", "agent.yaml", "go", "--json"]).answer();
     assert!(answer.starts_with("begin"), "{answer}");

@@ -13,6 +13,7 @@ mod home;
 mod interrupts;
 mod journal;
 mod kills;
+mod printed;
 mod secure;
 mod shows;
 mod stores;

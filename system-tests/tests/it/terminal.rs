@@ -7,7 +7,7 @@ use crate::home::{Ended, Home, finish, program};
 /// that takes code which this workspace forbids.
 const TERMINAL: &str = r#"
 import fcntl, os, pty, struct, sys, termios
-columns, answer = int(sys.argv[1]), sys.argv[2].encode() + b"\n"
+columns, answer = int(sys.argv[1]), sys.argv[2].encode()
 child, terminal = pty.fork()
 if child == 0:
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -53,7 +53,7 @@ fn dangerous(home: &Home) {
 fn a_yes_lets_the_call_go() {
     let home = Home::new();
     dangerous(&home);
-    let ended = on_terminal(&home, 80, "y", &["run", "agent.yaml", "go"]);
+    let ended = on_terminal(&home, 80, "y\n", &["run", "agent.yaml", "go"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.out.contains("probe needs your approval"), "{}", ended.out);
     assert!(ended.out.contains("irreversible"), "{}", ended.out);
@@ -65,8 +65,22 @@ fn a_yes_lets_the_call_go() {
 fn anything_else_denies_it() {
     let home = Home::new();
     dangerous(&home);
-    let ended = on_terminal(&home, 40, "", &["run", "agent.yaml", "go"]);
+    let ended = on_terminal(&home, 40, "\n", &["run", "agent.yaml", "go"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.contains("denied"), "{}", ended.out);
+    assert_eq!(home.read("effects"), "");
+}
+
+#[test]
+fn the_end_of_the_input_is_no_answer_and_the_question_has_a_line_of_its_own() {
+    let home = Home::new();
+    dangerous(&home);
+    let ended = on_terminal(&home, 80, "\u{4}", &["--color", "never", "run", "agent.yaml", "go"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lines: Vec<&str> = ended.out.lines().map(str::trim_end).collect();
+    let asked = lines.iter().position(|line| line.contains("[y/N]")).unwrap();
+    assert_eq!(lines[asked], "  approve probe within 15 min? [y/N]", "{}", ended.out);
+    assert_eq!(lines[asked + 1], "no answer: input ended", "{}", ended.out);
     assert!(ended.out.contains("denied"), "{}", ended.out);
     assert_eq!(home.read("effects"), "");
 }
@@ -75,8 +89,8 @@ fn anything_else_denies_it() {
 fn colours_can_be_forbidden() {
     let home = Home::new();
     dangerous(&home);
-    let plain = on_terminal(&home, 80, "n", &["--color", "never", "run", "agent.yaml", "go"]);
+    let plain = on_terminal(&home, 80, "n\n", &["--color", "never", "run", "agent.yaml", "go"]);
     assert!(!plain.out.contains("\u{1b}[1m"), "{:?}", plain.out);
-    let coloured = on_terminal(&home, 80, "n", &["run", "agent.yaml", "again"]);
+    let coloured = on_terminal(&home, 80, "n\n", &["run", "agent.yaml", "again"]);
     assert!(coloured.out.contains("\u{1b}[1m"), "{:?}", coloured.out);
 }

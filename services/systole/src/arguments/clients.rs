@@ -72,6 +72,7 @@ pub(crate) enum Rehearse {
             env = "SYSTOLE_REHEARSAL_PACE",
             value_name = "FACTOR",
             default_value_t = 1.0,
+            value_parser = super::run::pace,
             hide = true
         )]
         pace: f64,

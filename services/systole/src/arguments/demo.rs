@@ -1,10 +1,12 @@
 //! `demo` and what it starts.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::ModelChoice;
+use crate::settings::Environment;
 
 /// `systole demo`.
 #[derive(Debug, Args)]
@@ -24,6 +26,17 @@ pub(crate) struct Demo {
     /// Which model answers.
     #[command(flatten)]
     pub(crate) model: ModelChoice,
+}
+
+impl Demo {
+    /// The words that go on the same way; the scenario is kept in the demo's folder. Never a key.
+    pub(crate) fn again(&self, environment: &Environment) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec!["demo".into(), "ops".into()];
+        words.extend(self.keep.then(|| "--keep".into()));
+        words.extend(self.json.then(|| "--json".into()));
+        words.extend(self.model.again(environment));
+        words
+    }
 }
 
 /// Which demo.

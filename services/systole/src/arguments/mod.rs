@@ -3,6 +3,7 @@
 
 mod bench;
 mod clients;
+mod complaint;
 mod demo;
 mod nodes;
 mod run;
@@ -15,11 +16,17 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::bench::{Bench, BenchModel, BenchPart};
 pub(crate) use self::clients::{Rehearse, Send, Tail};
+pub(crate) use self::complaint::parse;
 pub(crate) use self::demo::{Demo, DemoName, DemoService, DemoTool, Scenario};
 pub(crate) use self::nodes::{BusFlags, Given, NodeCommand, PlannerFlags, WorkerFlags};
 pub(crate) use self::run::{ModelChoice, Run};
 pub(crate) use self::threads::{Cancel, Show};
 pub(crate) use self::tools::Tools;
+
+/// Where threads lie unless somebody says otherwise.
+pub(crate) const USUAL_STORE: &str = ".systole/systole.db";
+/// The variable that says otherwise.
+pub(crate) const STORE_VARIABLE: &str = "SYSTOLE_STORE";
 
 /// Runs agents whose tool calls survive crashes.
 #[derive(Debug, Parser)]
@@ -40,9 +47,9 @@ pub(crate) struct Common {
     #[arg(
         long,
         global = true,
-        env = "SYSTOLE_STORE",
+        env = STORE_VARIABLE,
         value_name = "FILE",
-        default_value = ".systole/systole.db"
+        default_value = USUAL_STORE
     )]
     pub(crate) store: PathBuf,
     /// The most bytes that the store's file may take; beyond it writes are refused.
@@ -55,7 +62,14 @@ pub(crate) struct Common {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// What to log, such as `info` or `planner=debug`.
-    #[arg(long, global = true, env = "SYSTOLE_LOG", value_name = "FILTER", hide = true)]
+    #[arg(
+        long,
+        global = true,
+        env = "SYSTOLE_LOG",
+        value_name = "FILTER",
+        value_parser = crate::telemetry::checked,
+        hide = true
+    )]
     pub(crate) log: Option<String>,
 }
 

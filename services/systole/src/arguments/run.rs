@@ -1,9 +1,12 @@
 //! `run`, and which model answers.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use proto::ids::{ThreadId, ToolName};
+use proto::ids::ToolName;
+
+use crate::settings::Environment;
 
 /// `systole run`.
 #[derive(Debug, Args)]
@@ -13,9 +16,9 @@ pub(crate) struct Run {
     /// What to do, in your words; `-` reads standard input. Without it the agent's unfinished run
     /// goes on.
     pub(crate) text: Option<String>,
-    /// Goes on with this thread.
+    /// Goes on with this thread: its id, the end of one, or `last`.
     #[arg(long, value_name = "ID")]
-    pub(crate) thread: Option<ThreadId>,
+    pub(crate) thread: Option<String>,
     /// Begins a new thread even if an unfinished one began with the same text.
     #[arg(long, conflicts_with = "thread")]
     pub(crate) new: bool,
@@ -54,7 +57,133 @@ pub(crate) struct ModelChoice {
         env = "SYSTOLE_REHEARSAL_PACE",
         value_name = "FACTOR",
         default_value_t = 1.0,
+        value_parser = pace,
         hide = true
     )]
     pub(crate) pace: f64,
+}
+
+impl Run {
+    /// The words that go on the same way, without thread and text. Never a key.
+    pub(crate) fn again(&self, environment: &Environment) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec!["run".into(), self.agent.clone().into()];
+        for tool in &self.approve {
+            words.extend(["--approve".into(), tool.as_str().into()]);
+        }
+        if let Some(complexity) = self.complexity {
+            words.extend(["--complexity".into(), complexity.to_string().into()]);
+        }
+        words.extend(self.json.then(|| "--json".into()));
+        words.extend(self.model.again(environment));
+        words
+    }
+}
+
+impl ModelChoice {
+    /// The model to ask for; an empty word is none.
+    pub(crate) fn model(&self) -> Option<&str> {
+        filled(self.model.as_ref())
+    }
+
+    /// The key; an empty one is none.
+    pub(crate) fn api_key(&self) -> Option<&str> {
+        filled(self.api_key.as_ref())
+    }
+
+    /// The endpoint; an empty one is none.
+    pub(crate) fn base_url(&self) -> Option<&str> {
+        filled(self.base_url.as_ref())
+    }
+
+    /// The flags that choose the same model where the same variables are set. Never a key, and no
+    /// address that has one in it.
+    pub(crate) fn again(&self, environment: &Environment) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        let mut flag = |name: &str, variable: &str, value: Option<&str>| {
+            let set = environment.text(variable);
+            if let Some(value) = value.filter(|value| set.as_deref() != Some(*value)) {
+                words.extend([name.into(), value.into()]);
+            }
+        };
+        flag("--model", "SYSTOLE_MODEL", self.model());
+        let may_tell = |url: &&str| !url.contains(['@', '?']);
+        flag("--base-url", "OPENAI_BASE_URL", self.base_url().filter(may_tell));
+        let is_usual = self.pace.to_bits() == 1.0_f64.to_bits();
+        let pace = self.pace.to_string();
+        flag("--pace", "SYSTOLE_REHEARSAL_PACE", (!is_usual).then_some(pace.as_str()));
+        words.extend(self.rehearsed.then(|| "--rehearsed".into()));
+        words
+    }
+}
+
+fn filled(value: Option<&String>) -> Option<&str> {
+    value.map(|value| value.trim()).filter(|value| !value.is_empty())
+}
+
+/// A pause cannot be negative.
+pub(super) fn pace(text: &str) -> Result<f64, String> {
+    let pace = text.parse::<f64>().ok().filter(|pace| pace.is_finite() && *pace >= 0.0);
+    pace.ok_or_else(|| "write a number from 0 (no pauses), such as 0.5".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::arguments::{Arguments, Command};
+    use crate::settings::Environment;
+    use crate::shell;
+
+    fn again(line: &[&str], environment: &Environment) -> String {
+        let words = ["systole", "run", "my agent.yaml"].iter().chain(line);
+        let Command::Run(run) = Arguments::try_parse_from(words).unwrap().command else { panic!() };
+        shell::line(run.again(environment))
+    }
+
+    #[test]
+    fn what_goes_on_the_same_way_is_printed_and_never_a_key() {
+        let plain = Environment::default();
+        assert_eq!(again(&["go", "--new"], &plain), "run 'my agent.yaml'");
+        let all = [
+            "go",
+            "--approve",
+            "pay",
+            "--approve",
+            "call",
+            "--complexity",
+            "3",
+            "--json",
+            "--model",
+            "a b",
+            "--base-url",
+            "http://h/v1",
+            "--rehearsed",
+            "--pace",
+            "0",
+            "--api-key",
+            "sk-secret",
+        ];
+        assert_eq!(
+            again(&all, &plain),
+            "run 'my agent.yaml' --approve pay --approve call --complexity 3 --json --model 'a b' \
+             --base-url http://h/v1 --pace 0 --rehearsed"
+        );
+        assert_eq!(again(&["--base-url", "https://me:secret@h/v1"], &plain), "run 'my agent.yaml'");
+    }
+
+    #[test]
+    fn what_a_variable_says_needs_no_flag() {
+        let set = Environment::default().with("SYSTOLE_MODEL", "m");
+        assert_eq!(again(&["--model", "m"], &set), "run 'my agent.yaml'");
+        assert_eq!(again(&["--model", "n"], &set), "run 'my agent.yaml' --model n");
+    }
+
+    #[test]
+    fn a_pause_cannot_be_negative() {
+        for pace in ["-1", "nan", "inf", "fast"] {
+            let flag = format!("--pace={pace}");
+            let words = ["systole", "run", "a.yaml", flag.as_str()];
+            assert!(Arguments::try_parse_from(words).is_err(), "{pace}");
+        }
+    }
 }

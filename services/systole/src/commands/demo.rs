@@ -22,6 +22,7 @@ use crate::interrupts::Interrupts;
 use crate::launch::{Aim, Ended, Launch, message};
 use crate::screen::View;
 use crate::session::Ending;
+use crate::shell;
 use crate::wiring::{Store, choose_model};
 
 /// The most requests until the service fails.
@@ -41,7 +42,7 @@ pub(crate) async fn demo(context: &Context, demo: &Demo) -> Result<Exit, Failure
     let environment = context.environment.clone().with(DIR, folder.root());
     let mut loaded =
         load(&BuiltIn { folder: folder.root().to_owned() }, Path::new(AGENT), &environment)?;
-    if let Some(model) = &demo.model.model {
+    if let Some(model) = demo.model.model() {
         loaded.agent = with_model(loaded.agent, model);
     }
     let model = choose_model(&loaded, &demo.model)?;
@@ -54,7 +55,7 @@ pub(crate) async fn demo(context: &Context, demo: &Demo) -> Result<Exit, Failure
         loaded: &loaded,
         model: &model,
         approve: &approve,
-        command: context.same_store("demo ops"),
+        command: context.same_store(&shell::line(demo.again(&context.environment))),
         names_thread: false,
         json: demo.json,
     };

@@ -10,22 +10,25 @@ pub(crate) mod show;
 pub(crate) mod tools;
 pub(crate) mod worker;
 
+use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 
-use crate::arguments::Common;
+use crate::arguments::{Common, STORE_VARIABLE, USUAL_STORE};
 use crate::screen::View;
 use crate::screen::canvas::{Canvas, Columns, terminal_columns};
 use crate::screen::human::HumanView;
 use crate::screen::json::JsonView;
 use crate::screen::style::Palette;
 use crate::settings::Environment;
+use crate::shell;
 
 /// What every command is given.
 pub(crate) struct Context {
     pub(crate) common: Common,
     pub(crate) environment: Environment,
     /// How this program was called.
-    pub(crate) program: String,
+    pub(crate) program: OsString,
 }
 
 impl Context {
@@ -45,11 +48,14 @@ impl Context {
         Box::new(HumanView::new(Canvas::new(io::stdout(), columns), self.palette()))
     }
 
-    /// The program with the flags that lead to the same store.
+    /// The program with the flags that lead to the same store. `command` is already quoted: its
+    /// words come from [`shell`].
     pub(crate) fn same_store(&self, command: &str) -> String {
-        let store = self.common.store.display().to_string();
-        let is_usual = store == ".systole/systole.db";
-        let flag = if is_usual { String::new() } else { format!(" --store {store}") };
-        format!("{}{flag} {command}", self.program)
+        let program = shell::word(&self.program);
+        let store = &self.common.store;
+        if store == Path::new(USUAL_STORE) && !self.environment.is_set(STORE_VARIABLE) {
+            return format!("{program} {command}");
+        }
+        format!("{program} --store {} {command}", shell::word(store))
     }
 }

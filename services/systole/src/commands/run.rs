@@ -2,7 +2,9 @@
 
 use std::io::{self, IsTerminal, Read};
 
-use proto::ids::ThreadRef;
+use argument_check::nearest;
+use proto::agent::Agent;
+use proto::ids::{ThreadId, ThreadRef, ToolName};
 
 use super::Context;
 use crate::agent_files::{Disk, LoadedAgent, load, with_model};
@@ -12,7 +14,9 @@ use crate::follow::fold;
 use crate::inputs::{fresh_key, place};
 use crate::interrupts::Interrupts;
 use crate::launch::{Aim, Launch, message};
-use crate::threads::{unfinished, words};
+use crate::screen::View;
+use crate::shell;
+use crate::threads::{find, unfinished, words};
 use crate::wiring::{Store, choose_model};
 
 /// The largest text.
@@ -21,7 +25,8 @@ const LARGEST: u64 = 512 * 1024;
 /// Runs it.
 pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
     let mut loaded = load(&Disk, &run.agent, &context.environment)?;
-    if let Some(model) = &run.model.model {
+    check_approved(&run.approve, &loaded.agent)?;
+    if let Some(model) = run.model.model() {
         loaded.agent = with_model(loaded.agent, model);
     }
     let model = choose_model(&loaded, &run.model)?;
@@ -29,14 +34,14 @@ pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
     let mut interrupts =
         Interrupts::listen().map_err(|error| Failure::other("signals cannot be heard", error))?;
     let store = Store::open(&context.common)?;
-    let aim = aim(run, text, &loaded, &store).await?;
+    let aim = aim(context, run, text, &loaded, &store).await?;
     let launch = Launch {
         common: &context.common,
         environment: &context.environment,
         loaded: &loaded,
         model: &model,
         approve: &run.approve,
-        command: context.same_store(&format!("run {}", run.agent.display())),
+        command: again(context, run),
         names_thread: true,
         json: run.json,
     };
@@ -45,27 +50,58 @@ pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
     let mut ended = ended?;
     let exit = ended.exit();
     if matches!(exit, Exit::Done | Exit::Stopped | Exit::Failed) {
-        let id = ended.place.thread;
-        let hint = format!(
-            "look back: {} · go on: {} --thread {id} \"…\"",
-            context.same_store(&format!("show {id}")),
-            launch.command
-        );
-        // Nobody is left to read it: that is no failure.
-        ended.session.view().hint(&hint).unwrap_or_default();
+        hint(context, run, ended.place.thread, ended.session.view());
     }
     Ok(exit)
+}
+
+/// The command that goes on with an agent.
+fn again(context: &Context, run: &Run) -> String {
+    context.same_store(&shell::line(run.again(&context.environment)))
+}
+
+/// What to do next: one command a line, so that it can be copied whole.
+fn hint(context: &Context, run: &Run, id: ThreadId, view: &mut dyn View) {
+    let hints = [
+        format!("look back: {}", context.same_store(&format!("show {id}"))),
+        format!("go on:     {} --thread {id} \"…\"", again(context, run)),
+    ];
+    for hint in hints {
+        // Nobody is left to read it: that is no failure.
+        view.hint(&hint).unwrap_or_default();
+    }
+}
+
+/// Tools that are approved beforehand have to be tools of the agent.
+fn check_approved(approved: &[ToolName], agent: &Agent) -> Result<(), Failure> {
+    let Some(unknown) = approved.iter().find(|tool| !agent.tools.contains(tool)) else {
+        return Ok(());
+    };
+    let known = || agent.tools.iter().map(ToolName::as_str);
+    let all = known().collect::<Vec<_>>().join(", ");
+    let fix = match nearest(unknown.as_str(), known()) {
+        Some(meant) => format!("did you mean --approve {meant}?"),
+        None if all.is_empty() => "it has no tools".to_owned(),
+        None => format!("its tools: {all}"),
+    };
+    Err(Failure::input(format!("--approve {unknown}: {} has no such tool; {fix}", agent.name)))
 }
 
 /// The words of the user, if there are any.
 fn text(run: &Run) -> Result<Option<String>, Failure> {
     match run.text.as_deref() {
-        Some("-") => Ok(Some(read_input()?)),
-        Some(text) if text.trim().is_empty() => Err(Failure::input("the text is empty")),
-        Some(text) => Ok(Some(text.to_owned())),
+        Some("-") => said(read_input()?).map(Some),
+        Some(text) => said(text.to_owned()).map(Some),
         None if io::stdin().is_terminal() || run.thread.is_some() => Ok(None),
         None => Ok(Some(read_input()?).filter(|text| !text.trim().is_empty())),
     }
+}
+
+fn said(text: String) -> Result<String, Failure> {
+    if text.trim().is_empty() {
+        return Err(Failure::input("the text is empty: say what to do"));
+    }
+    Ok(text)
 }
 
 fn read_input() -> Result<String, Failure> {
@@ -79,6 +115,7 @@ fn read_input() -> Result<String, Failure> {
 }
 
 async fn aim(
+    context: &Context,
     run: &Run,
     text: Option<String>,
     loaded: &LoadedAgent,
@@ -91,9 +128,9 @@ async fn aim(
         key: fresh_key(ports.ids.as_ref()),
         message: message(text, agent, &run.approve, run.complexity),
     };
-    match (run.thread, text) {
-        (Some(id), Some(text)) => Ok(begin(known(store, place(id)).await?, text)),
-        (Some(id), None) => go_on(store, place(id)).await,
+    match (&run.thread, text) {
+        (Some(word), Some(text)) => Ok(begin(find(&ports.journal, word).await?, text)),
+        (Some(word), None) => go_on(store, word).await,
         (None, Some(text)) => {
             let same = |thread: &planner_core::Thread| words(thread) == Some(text.as_str());
             let earlier =
@@ -107,25 +144,17 @@ async fn aim(
         (None, None) => match unfinished(&ports.journal, agent, |_| true).await? {
             Some(thread) => Ok(Aim::GoOn { place: thread.place }),
             None => Err(Failure::input(format!(
-                "{agent} has no unfinished run; say what to do: systole run {} \"…\"",
-                run.agent.display()
+                "{agent} has no unfinished run; say what to do: {} \"…\"",
+                again(context, run)
             ))),
         },
     }
 }
 
-async fn known(store: &Store, place: ThreadRef) -> Result<ThreadRef, Failure> {
-    let thread = fold(&store.ports().journal, &place).await?;
-    if thread.head.sequence == proto::ids::Sequence::NONE {
-        let why = format!("there is no thread {}; `systole show` lists them all", place.thread);
-        return Err(Failure::not_found(why));
-    }
-    Ok(place)
-}
-
-async fn go_on(store: &Store, place: ThreadRef) -> Result<Aim, Failure> {
-    let place = known(store, place).await?;
-    let thread = fold(&store.ports().journal, &place).await?;
+async fn go_on(store: &Store, word: &str) -> Result<Aim, Failure> {
+    let journal = &store.ports().journal;
+    let place = find(journal, word).await?;
+    let thread = fold(journal, &place).await?;
     if thread.is_at_rest() {
         let why = format!("thread {} has no unfinished run; add what to do next", place.thread);
         return Err(Failure::input(why));

@@ -18,12 +18,14 @@ pub(crate) struct Canvas<W> {
     out: W,
     columns: Option<Columns>,
     drawn: usize,
+    /// Whether the cursor stands behind a question that nobody has answered with a line.
+    is_behind_question: bool,
 }
 
 impl<W: Write> Canvas<W> {
     /// With a terminal's width rows can be drawn anew; without one lines are only added.
     pub(crate) fn new(out: W, columns: Option<Columns>) -> Self {
-        Self { out, columns, drawn: 0 }
+        Self { out, columns, drawn: 0, is_behind_question: false }
     }
 
     /// Whether rows can be drawn anew.
@@ -48,6 +50,9 @@ impl<W: Write> Canvas<W> {
             return Ok(());
         }
         let mut out = self.erasing();
+        if std::mem::take(&mut self.is_behind_question) {
+            out.push('\n');
+        }
         for line in lines {
             out.push_str(line);
             out.push('\n');
@@ -64,7 +69,13 @@ impl<W: Write> Canvas<W> {
     /// Adds lines and leaves the cursor behind `question`.
     pub(crate) fn ask(&mut self, lines: &[String], question: &str) -> io::Result<()> {
         self.draw(lines, &[])?;
+        self.is_behind_question = true;
         self.send(question)
+    }
+
+    /// The question was answered: whoever typed the line ended it.
+    pub(crate) fn answered(&mut self) {
+        self.is_behind_question = false;
     }
 
     fn erasing(&self) -> String {
@@ -145,6 +156,19 @@ pub(crate) mod tests {
         assert_eq!(shown(&canvas.out), ["first", "a done", "b running 1 s", ""]);
         canvas.draw(&strings(&["b done"]), &[]).unwrap();
         assert_eq!(shown(&canvas.out), ["first", "a done", "b done", ""]);
+    }
+
+    #[test]
+    fn what_follows_an_open_question_begins_a_line_of_its_own() {
+        let mut canvas = Canvas::new(Vec::new(), Some(|| 40));
+        canvas.ask(&[], "pay? ").unwrap();
+        canvas.draw(&strings(&["stopping"]), &[]).unwrap();
+        canvas.ask(&[], "call? ").unwrap();
+        canvas.answered();
+        // The terminal echoed the line's end.
+        canvas.out.push(b'\n');
+        canvas.draw(&strings(&["done"]), &[]).unwrap();
+        assert_eq!(shown(&canvas.out), ["pay? ", "stopping", "call? ", "done", ""]);
     }
 
     #[test]

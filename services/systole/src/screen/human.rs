@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use planner_core::Thread;
 use planner_core::thread::{Call, Logged};
@@ -206,7 +207,7 @@ impl<W: Write> HumanView<W> {
             return Vec::new();
         };
         let open = self.calls.remove(id);
-        let took = duration_ms.map(std::time::Duration::from_millis);
+        let took = duration_ms.map(Duration::from_millis);
         let took = took.or_else(|| open.as_ref().map(|open| at.since(open.since)));
         let content = content.clone();
         let standing = Standing::Answered { code: *code, receipt: *receipt, took, content };
@@ -301,6 +302,12 @@ fn last_reasoning(thread: &Thread) -> &str {
     }
 }
 
+/// A wait in whole units, rounded up: nobody answers to the millisecond.
+fn spell(left: Duration) -> String {
+    let seconds = left.as_millis().div_ceil(1000);
+    if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
+}
+
 fn seal_words(why: SealReason) -> &'static str {
     match why {
         SealReason::OwnerLost => "the process that asked is gone; its calls go on",
@@ -340,11 +347,17 @@ impl<W: Write + Send> View for HumanView<W> {
         self.draw(&lines)
     }
 
-    fn ask(&mut self, call: &Call) -> io::Result<bool> {
-        let question = format!("  approve {}? [y/N] ", one_line(&call.requested.tool));
+    fn ask(&mut self, call: &Call, now: Timestamp) -> io::Result<bool> {
+        let waits = call.asked.as_ref().map(|asked| asked.expires.since(now));
+        let waits = waits.map_or_else(String::new, |left| format!(" within {}", spell(left)));
+        let question = format!("  approve {}{waits}? [y/N] ", one_line(&call.requested.tool));
         let question = self.palette.paint(Tone::Strong, &question);
         self.canvas.ask(&[], &question)?;
         Ok(true)
+    }
+
+    fn answered(&mut self) {
+        self.canvas.answered();
     }
 
     fn left(&mut self, thread: &Thread, command: &str) -> io::Result<()> {

@@ -43,7 +43,7 @@ impl<W: Write + Send> View for JsonView<W> {
         Ok(())
     }
 
-    fn ask(&mut self, _: &Call) -> io::Result<bool> {
+    fn ask(&mut self, _: &Call, _: Timestamp) -> io::Result<bool> {
         Ok(false)
     }
 

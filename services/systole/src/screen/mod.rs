@@ -33,7 +33,10 @@ pub(crate) trait View: Send {
 
     /// Asks for a word on a call and leaves the cursor behind the question. Answers whether anybody
     /// can be asked.
-    fn ask(&mut self, call: &Call) -> io::Result<bool>;
+    fn ask(&mut self, call: &Call, now: Timestamp) -> io::Result<bool>;
+
+    /// The question was answered with a line.
+    fn answered(&mut self) {}
 
     /// The run is left unfinished; `command` goes on with it.
     fn left(&mut self, thread: &Thread, command: &str) -> io::Result<()>;
