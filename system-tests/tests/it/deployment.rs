@@ -303,7 +303,7 @@ impl Deployment {
     fn node(&self, name: &str, words: &[&str]) -> Node {
         let redis = self.redis.as_ref().map(Redis::url);
         let more: Vec<&str> = redis.iter().flat_map(|url| ["--redis", url]).collect();
-        Node::start(&self.home, name, &[words, &COMMON, &more].concat())
+        Node::start(&self.home, name, &[words, &COMMON, &STREAMS, &more].concat())
     }
 
     /// A worker of its own.
@@ -316,14 +316,17 @@ impl Deployment {
     pub(crate) fn order(&self, name: &str) -> String {
         let text = format!("order {name}");
         let nats = self.nats.url();
-        let ended = self.home.run(["send", &text, "--agent", "clerk", "--nats", &nats]);
+        let ended = self
+            .home
+            .run([&["send", &text, "--agent", "clerk", "--nats", &nats][..], &STREAMS].concat());
         assert_eq!(ended.code, Some(0), "{}", ended.err);
         ended.out.trim().to_owned()
     }
 
     /// Waits for the end of a thread's run; answers with all events.
     pub(crate) fn tail(&self, thread: &str) -> Ended {
-        self.home.run(["tail", thread, "--json", "--nats", &self.nats.url()])
+        let nats = self.nats.url();
+        self.home.run([&["tail", thread, "--json", "--nats", &nats][..], &STREAMS].concat())
     }
 
     /// The orders that were booked, sorted.
@@ -334,5 +337,8 @@ impl Deployment {
         lines
     }
 }
+
+/// Threads lie on two streams, as every process has to agree.
+const STREAMS: [&str; 2] = ["--partitions", "2"];
 
 const COMMON: [&str; 6] = ["--listen", "127.0.0.1:0", "--ack-wait-s", "2", "--grace-s", "10"];

@@ -12,7 +12,7 @@ use testkit::conformance::{self, BusHarness, BusWorld, Peer, Timing};
 use testkit::servers::require_server;
 use tokio::sync::Mutex;
 
-use crate::server::{Server, program};
+use crate::server::{Server, oldest_program, program};
 
 struct Harness {
     program: PathBuf,
@@ -51,14 +51,18 @@ impl BusWorld for World {
 }
 
 macro_rules! suites {
-    ($($name:ident),+) => {$(
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $name() {
-            let Some(program) = require_server("nats-server", program()) else { return };
-            let report = conformance::$name::all(&Harness { program }).await;
-            assert!(report.is_clean(), "{report}");
-        }
-    )+};
+    ($server:ident, $program:expr; $($name:ident),+) => {mod $server {
+        use super::*;
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                let Some(program) = require_server("nats-server", $program) else { return };
+                let report = conformance::$name::all(&Harness { program }).await;
+                assert!(report.is_clean(), "{report}");
+            }
+        )+
+    }};
 }
 
-suites!(journal, schedules, queues, live, artifacts, registry);
+suites!(newest, program(); journal, schedules, queues, live, artifacts, registry);
+suites!(oldest, oldest_program(); journal, schedules, queues, live, artifacts, registry);

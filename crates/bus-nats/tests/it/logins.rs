@@ -8,7 +8,7 @@ use proto::error_code::ErrorCode;
 use tempfile::TempDir;
 use testkit::servers::require_server;
 
-use crate::server::{Server, program};
+use crate::server::{Server, program, too_old_program};
 
 /// The bus works once the server tells its time.
 async fn tells_its_time(settings: Settings) -> Result<bool, ConnectError> {
@@ -44,6 +44,7 @@ async fn a_password_lets_in_and_a_wrong_one_is_refused_at_once() {
         ..server.settings()
     };
     assert_eq!(tells_its_time(login("right")).await, Ok(true));
+    assert!(server.streams() > 0, "streams are counted");
     let refused = tells_its_time(login("wrong")).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::BusLoginRefused, "{refused}");
 }
@@ -63,4 +64,14 @@ async fn a_server_that_is_not_there_is_given_up_with_its_address() {
     let gone = tells_its_time(settings).await.unwrap_err();
     assert_eq!(gone.code(), ErrorCode::BusUnreachable, "{gone}");
     assert!(gone.to_string().contains("127.0.0.1:1"), "{gone}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_too_old_is_refused_before_anything_is_created_there() {
+    let Some(program) = require_server("nats-server 2.11", too_old_program()) else { return };
+    let server = Server::start(&program).await;
+    let refused = tells_its_time(server.settings()).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::BusTooOld, "{refused}");
+    assert!(refused.to_string().contains("2.11") && refused.to_string().contains("2.12"));
+    assert_eq!(server.streams(), 0);
 }

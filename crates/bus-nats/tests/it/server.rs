@@ -7,27 +7,36 @@ use std::time::Duration;
 
 use bus_nats::{NatsBus, Settings};
 use tempfile::TempDir;
+use testkit::servers::find_server;
 
-/// Where the server's program is: the setting `SYSTOLE_NATS_SERVER`, or on the `PATH`, or where
-/// `cargo xtask setup` puts it.
-#[expect(clippy::disallowed_methods, reason = "tests find their server by the environment")]
+/// The newest server: the setting `SYSTOLE_NATS_SERVER`, or on the `PATH`, or where `cargo xtask
+/// setup` puts it.
 pub(crate) fn program() -> Option<PathBuf> {
-    let set = std::env::var_os("SYSTOLE_NATS_SERVER").map(PathBuf::from);
-    let on_path = std::env::var_os("PATH").into_iter().flat_map(|path| {
-        std::env::split_paths(&path).map(|dir| dir.join("nats-server")).collect::<Vec<_>>()
-    });
-    let target = std::env::current_exe().ok()?;
-    let tools = target.ancestors().flat_map(|dir| {
-        ["tools/venv/bin", "tools/lib/bin"].map(|bin| dir.join(bin).join("nats-server"))
-    });
-    set.into_iter().chain(on_path).chain(tools).find(|path| path.is_file())
+    find_server("nats-server", "SYSTOLE_NATS_SERVER")
+}
+
+/// The oldest server that is supported.
+pub(crate) fn oldest_program() -> Option<PathBuf> {
+    installed("nats-2.12")
+}
+
+/// A server that is too old.
+pub(crate) fn too_old_program() -> Option<PathBuf> {
+    installed("nats-2.11")
+}
+
+fn installed(folder: &str) -> Option<PathBuf> {
+    let test = std::env::current_exe().ok()?;
+    let mut places =
+        test.ancestors().map(|dir| dir.join("servers").join(folder).join("bin/nats-server"));
+    places.find(|path| path.is_file())
 }
 
 /// A running server; stopped when dropped.
 pub(crate) struct Server {
     child: Child,
     port: u16,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Server {
@@ -58,7 +67,7 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let server = Self { child, port, _folder: folder };
+        let server = Self { child, port, folder };
         for _ in 0..1000 {
             if tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
                 return server;
@@ -72,10 +81,16 @@ impl Server {
         self.port
     }
 
+    /// How many streams it keeps.
+    pub(crate) fn streams(&self) -> usize {
+        let place = self.folder.path().join("jetstream/$G/streams");
+        std::fs::read_dir(place).map_or(0, Iterator::count)
+    }
+
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             ack_wait: Duration::from_secs(1),
-            partitions: 8,
+            partitions: 2,
             offer_ttl: Duration::from_millis(1500),
             ..Settings::new(format!("nats://127.0.0.1:{}", self.port))
         }
