@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::agent::Protocol;
 use crate::fact::Usage;
-use crate::ids::ToolName;
+use crate::ids::{AgentName, ToolName};
 use crate::transcript::Transcript;
 
 /// A tool as the model sees it.
@@ -34,6 +34,8 @@ pub struct Block {
 /// One model request. The conversation can only be a [`Transcript`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelRequest {
+    /// Who asks; never sent, but two agents may have different models of the same name.
+    pub agent: AgentName,
     /// The model to ask for.
     pub model: String,
     /// How calls travel.

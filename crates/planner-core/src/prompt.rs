@@ -48,6 +48,7 @@ pub fn request(
 ) -> Result<ModelRequest, PromptError> {
     let limit = token_limit(agent);
     let mut request = ModelRequest {
+        agent: agent.name.clone(),
         model: agent.model.clone(),
         protocol: agent.protocol,
         head: Vec::new(),

@@ -8,9 +8,13 @@
 //! - [`heard`]: what a request says, whatever the protocol
 //! - [`script`]: the rules as written, checked; with [`condition`], [`matcher`] and [`template`]
 //! - [`engine`]: from rules and a request to a planned reply; pure
+//! - [`case`]: rehearsed runs with what is expected of them · [`compare`]: beside what happened; pure
 //! - [`wire`]: a planned reply as chunks of the provider's format; pure
 //! - [`server`]: both over HTTP
 
+pub mod case;
+mod case_reader;
+pub mod compare;
 pub mod condition;
 pub mod engine;
 pub mod heard;

@@ -3,6 +3,8 @@
 use regex::Regex;
 use serde_json::Value;
 
+use crate::compare::{difference, shown};
+
 /// One test of one value.
 #[derive(Clone, Debug)]
 pub enum Matcher {
@@ -58,4 +60,41 @@ fn same(one: &Value, other: &Value) -> bool {
 /// A value as people write it: text without quotes, anything else as JSON.
 pub fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+impl Matcher {
+    /// What it asks for, behind the name of a value; a long text from shortly before `from`.
+    pub fn words(&self, from: usize) -> String {
+        let value = |value: &Value| shown(&text_of(value), from);
+        match self {
+            Self::Equals(wanted) => format!("equals {}", value(wanted)),
+            Self::Not(unwanted) => format!("is not {}", value(unwanted)),
+            Self::OneOf(wanted) => {
+                let wanted: Vec<String> = wanted.iter().map(value).collect();
+                format!("is one of {}", wanted.join(", "))
+            }
+            Self::Above(limit) => format!("is above {limit}"),
+            Self::AtLeast(limit) => format!("is at least {limit}"),
+            Self::Below(limit) => format!("is below {limit}"),
+            Self::AtMost(limit) => format!("is at most {limit}"),
+            Self::Matches(pattern) => format!("matches {:?}", pattern.as_str()),
+            Self::Exists(true) => "is there".to_owned(),
+            Self::Exists(false) => "is absent".to_owned(),
+        }
+    }
+
+    /// Where a text begins to differ from the one that is wanted.
+    pub(crate) fn place_of_difference(&self, value: &Value) -> usize {
+        match self {
+            Self::Equals(wanted) => difference(&text_of(wanted), &text_of(value)),
+            Self::Not(_)
+            | Self::OneOf(_)
+            | Self::Above(_)
+            | Self::AtLeast(_)
+            | Self::Below(_)
+            | Self::AtMost(_)
+            | Self::Matches(_)
+            | Self::Exists(_) => 0,
+        }
+    }
 }

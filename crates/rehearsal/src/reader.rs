@@ -5,6 +5,7 @@ use definitions::problem::Report;
 use definitions::yaml::{Kind, Node, Place};
 use regex::Regex;
 
+use crate::case_reader::cases;
 use crate::condition::{Condition, Since, Watch};
 use crate::heard::Speaker;
 use crate::matcher::Matcher;
@@ -21,16 +22,23 @@ pub(crate) fn script(file: &str, root: &Node, report: &mut Report) -> Option<Scr
     let whole = Place::root(root);
     let mut fields = Fields::of(&whole, report)?;
     let speed = optional(fields.get("pace"), report, pace);
-    let rules = fields.required("rules", "a list of rules", report);
+    let listed = fields.required("rules", "a list of rules", report);
+    let rules = listed.and_then(|at| rules(&at, report));
+    // Cases are for `rehearse`; a mistake in them is told by whoever reads the file first.
+    let cases = fields.get("cases").map_or(Some(Vec::new()), |at| cases(&at, report));
     fields.close(report);
-    let places = rules?.list(report)?;
+    cases?;
+    Some(Script { file: file.to_owned(), rules: rules?, pace: speed?.unwrap_or_default() })
+}
+
+pub(crate) fn rules(place: &Place<'_>, report: &mut Report) -> Option<Vec<Rule>> {
+    let places = place.list(report)?;
     if places.is_empty() {
-        report.wrong(&whole, "at least one rule", "add `- when: { last: user }` with `say: …`");
+        report.wrong(place, "at least one rule", "add `- when: { last: user }` with `say: …`");
     }
     let read: Vec<Option<Rule>> = places.iter().map(|place| rule(place, report)).collect();
     unreachable_rules(&places, &read, report);
-    let rules = read.into_iter().collect::<Option<Vec<Rule>>>()?;
-    Some(Script { file: file.to_owned(), rules, pace: speed?.unwrap_or_default() })
+    read.into_iter().collect()
 }
 
 /// A rule that always fits hides the ones behind it.
@@ -78,7 +86,7 @@ fn rule(place: &Place<'_>, report: &mut Report) -> Option<Rule> {
 
 /// Absent is fine, wrong is not.
 #[expect(clippy::option_option, reason = "absent and wrong are different answers")]
-fn optional<'n, T>(
+pub(crate) fn optional<'n, T>(
     at: Option<Place<'n>>,
     report: &mut Report,
     read: impl FnOnce(&Place<'n>, &mut Report) -> Option<T>,
@@ -159,7 +167,7 @@ fn watches(place: &Place<'_>, report: &mut Report) -> Option<Vec<Watch>> {
 }
 
 /// Matchers by name or path; a map may hold several for one value.
-fn by_name(place: &Place<'_>, report: &mut Report) -> Option<Vec<(String, Matcher)>> {
+pub(crate) fn by_name(place: &Place<'_>, report: &mut Report) -> Option<Vec<(String, Matcher)>> {
     Fields::of(place, report)?;
     let mut all = Some(Vec::new());
     for entry in place.node().entries() {
@@ -178,7 +186,7 @@ fn by_name(place: &Place<'_>, report: &mut Report) -> Option<Vec<(String, Matche
 type Maker<T> = (&'static str, fn(T) -> Matcher);
 
 /// A plain value is equality; a map names tests.
-fn matchers(place: &Place<'_>, report: &mut Report) -> Option<Vec<Matcher>> {
+pub(crate) fn matchers(place: &Place<'_>, report: &mut Report) -> Option<Vec<Matcher>> {
     let Kind::Map(_) = place.node().kind else {
         return Some(vec![Matcher::Equals(place.node().to_json())]);
     };
@@ -278,7 +286,7 @@ fn shape(place: &Place<'_>, report: &mut Report) -> Option<Shape> {
     }
 }
 
-fn pace(place: &Place<'_>, report: &mut Report) -> Option<Pace> {
+pub(crate) fn pace(place: &Place<'_>, report: &mut Report) -> Option<Pace> {
     let mut fields = Fields::of(place, report)?;
     let tokens = optional(fields.get("tokens_per_second"), report, |at, report| {
         at.number(0.1, 100_000.0, report)

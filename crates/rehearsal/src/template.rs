@@ -6,6 +6,7 @@
 //! | `input.a.0.b` | a value of the JSON in the user's newest words |
 //! | `observed.tool`, `observed.tool.a.b` | the newest observation of a tool, or a value of its JSON |
 //! | `turn` | which reply this is, from 1 |
+//! | `open` | two opening braces |
 //!
 //! `{{path|text}}` writes the text when the value is not there.
 
@@ -96,7 +97,7 @@ impl Template {
     }
 }
 
-const ROOTS: [&str; 4] = ["user", "input", "observed", "turn"];
+const ROOTS: [&str; 5] = ["user", "input", "observed", "turn", "open"];
 
 fn hole(inner: &str) -> Result<Part, String> {
     let (path, otherwise) = match inner.split_once('|') {
@@ -118,6 +119,7 @@ fn value(path: &[String], source: Source<'_>) -> Option<Value> {
     let (root, rest) = path.split_first()?;
     let user = source.heard.user();
     match root.as_str() {
+        "open" => Some(Value::from("{{")),
         "turn" => Some(Value::from(turn(source.condition.scope(source.heard)))),
         "input" => inside(&heard::json_in(user)?, rest),
         "observed" => {

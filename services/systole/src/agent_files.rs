@@ -46,6 +46,26 @@ impl Files for Disk {
     }
 }
 
+/// What a file is, by its first fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Agent,
+    Manifest,
+    Rehearsal,
+}
+
+/// A manifest lists tools as maps, a rehearsal has rules; an agent has a role.
+pub(crate) fn kind(text: &str) -> Kind {
+    let has = |field: &str| text.lines().any(|line| line.starts_with(field));
+    if has("rules:") {
+        Kind::Rehearsal
+    } else if has("role:") || has("model:") {
+        Kind::Agent
+    } else {
+        Kind::Manifest
+    }
+}
+
 /// A tool and the folder its manifest stands for.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedTool {
@@ -190,4 +210,16 @@ pub(crate) fn with_model(mut agent: Agent, model: &str) -> Agent {
     let both = format!("{} {model}", agent.fingerprint);
     agent.fingerprint = hash::fingerprint(&both);
     agent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_known_by_its_fields() {
+        assert_eq!(kind("name: a\nrole: b\nmodel: c\ntools: []\n"), Kind::Agent);
+        assert_eq!(kind("tools:\n  - name: a\n"), Kind::Manifest);
+        assert_eq!(kind("# words\nrules:\n  - say: hi\n"), Kind::Rehearsal);
+    }
 }

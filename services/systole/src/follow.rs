@@ -45,6 +45,12 @@ impl Follower {
         Ok(self)
     }
 
+    /// With live text that comes from elsewhere.
+    pub(crate) fn with_pieces(mut self, live: Box<dyn Subscription>) -> Self {
+        self.live = Some(live);
+        self
+    }
+
     /// The thread as far as it was read.
     pub(crate) fn thread(&self) -> &Thread {
         &self.thread

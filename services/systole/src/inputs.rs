@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use ports::BusError;
 use ports::append::{Landed, Patience, append_surely};
@@ -9,7 +10,7 @@ use ports::clock::Ids;
 use ports::journal::{Append, Fence, Journal};
 use proto::envelope::Envelope;
 use proto::ids::{InputKey, Partition, Sequence, TenantId, ThreadId, ThreadRef};
-use proto::input::{Input, InputBody, Source};
+use proto::input::{Decision, Input, InputBody, Source};
 use proto::record::Record;
 use proto::subject::{Leaf, Subject};
 
@@ -58,5 +59,27 @@ pub(crate) async fn append(
     match append_surely(journal.as_ref(), &append, Patience::default()).await? {
         Landed::At(sequence) | Landed::Duplicate(sequence) => Ok(sequence),
         Landed::Lost { .. } => Err(BusError::Refused("an input has no fence".to_owned())),
+    }
+}
+
+/// Where a person's word on a call goes.
+#[async_trait]
+pub(crate) trait Inbox: Send + Sync {
+    /// Durable once it is answered.
+    async fn decide(&self, place: &ThreadRef, decision: Decision) -> Result<(), BusError>;
+}
+
+/// The journal of a store that this process holds.
+pub(crate) struct OwnInbox {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) ids: Arc<dyn Ids>,
+}
+
+#[async_trait]
+impl Inbox for OwnInbox {
+    async fn decide(&self, place: &ThreadRef, decision: Decision) -> Result<(), BusError> {
+        let key = fresh_key(self.ids.as_ref());
+        let body = InputBody::Decision(decision);
+        append(&self.journal, self.ids.as_ref(), place, key, body).await.map(|_| ())
     }
 }

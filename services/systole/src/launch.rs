@@ -14,16 +14,17 @@ use proto::record::Record;
 
 use crate::agent_files::LoadedAgent;
 use crate::arguments::Common;
-use crate::control::Door;
+use crate::control::{Door, Holder, Known, Role, Status};
 use crate::engine::Engine;
 use crate::failure::{Exit, Failure};
 use crate::follow::{Follower, decode};
-use crate::inputs;
+use crate::inputs::{self, OwnInbox};
 use crate::interrupts::Interrupts;
 use crate::remembered::Remembered;
 use crate::screen::View;
 use crate::session::{Ending, Parts, Session};
 use crate::settings::Environment;
+use crate::staff::{Hands, Member, Staff};
 use crate::wiring::{ChosenModel, Store};
 
 /// What to run and how.
@@ -38,6 +39,7 @@ pub(crate) struct Launch<'a> {
     /// Whether `command` takes the thread's id.
     pub(crate) names_thread: bool,
     pub(crate) json: bool,
+    pub(crate) hands: Hands,
 }
 
 /// Which run to watch.
@@ -49,7 +51,7 @@ pub(crate) enum Aim {
 }
 
 impl Aim {
-    fn place(&self) -> &ThreadRef {
+    pub(crate) fn place(&self) -> &ThreadRef {
         match self {
             Self::Begin { place, .. } | Self::GoOn { place } => place,
         }
@@ -86,11 +88,14 @@ impl Launch<'_> {
         let shown_to = self.accept(store, &aim).await?;
         interrupts.goes_on_with(&self.command_for(&place));
         let mut engine = Engine::new(store.trouble());
-        let model = store.start(&mut engine, self).await?;
+        let staff = self.staff();
+        let words = store.start(&mut engine, &staff).await?;
+        let model = words.join(", ");
         let intro = format!("{} · thread {} · {model}", self.loaded.agent.name, place.thread);
         // A view that nobody looks at is noticed with the first event.
         view.note(&intro).unwrap_or_default();
-        self.open_door(store, &mut engine);
+        let status = status(Role::Run, &staff, &words);
+        open_door(&self.common.store, store, &mut engine, status);
         let mut session = Session::new(self.parts(store, &place, view, shown_to).await?);
         let ending = session.watch(&mut engine, interrupts).await?;
         Ok(Ended { ending, session, place })
@@ -98,7 +103,7 @@ impl Launch<'_> {
 
     /// Appends the message; answers what lies before the run.
     async fn accept(&self, store: &Store, aim: &Aim) -> Result<Sequence, Failure> {
-        self.remember();
+        remember(self.loaded, &self.common.store);
         let ports = store.ports();
         match aim {
             Aim::GoOn { place } => Ok(before_last_run(&ports.journal, place).await?),
@@ -108,16 +113,6 @@ impl Launch<'_> {
                 let at = inputs::append(&ports.journal, ids, place, key, body).await?;
                 Ok(Sequence(at.0.saturating_sub(1)))
             }
-        }
-    }
-
-    /// Later questions about this agent can then be answered without its files.
-    fn remember(&self) {
-        let contracts = self.loaded.tools.iter().map(|tool| tool.definition.contract.clone());
-        let remembered =
-            Remembered { agent: self.loaded.agent.clone(), tools: contracts.collect() };
-        if let Err(error) = remembered.keep(&self.common.store) {
-            tracing::warn!(%error, "the agent could not be kept for `show --prompt`");
         }
     }
 
@@ -143,25 +138,61 @@ impl Launch<'_> {
         Ok(Parts {
             journal: Arc::clone(&ports.journal),
             clock: Arc::clone(&ports.clock),
-            ids: Arc::clone(&ports.ids),
+            inbox: Box::new(OwnInbox {
+                journal: Arc::clone(&ports.journal),
+                ids: Arc::clone(&ports.ids),
+            }),
             follower: follower.with_live(ports.live.as_ref()).await?,
             view,
             approve: self.approve.to_vec(),
             shown_to,
             command,
             may_ask: !self.json,
+            attached: None,
         })
     }
 
-    fn open_door(&self, store: &Store, engine: &mut Engine) {
-        let ports = store.ports();
-        match Door::open(&real(&self.common.store)) {
-            Ok(door) => {
-                let (journal, ids) = (Arc::clone(&ports.journal), Arc::clone(&ports.ids));
-                engine.start_background("control", door.serve(journal, ids));
-            }
-            Err(error) => tracing::warn!(%error, "`systole cancel` cannot reach this process"),
+    /// The agent alone.
+    pub(crate) fn staff(&self) -> Staff<'_> {
+        let members = vec![Member { loaded: self.loaded, model: self.model }];
+        Staff { members, environment: self.environment, hands: self.hands.clone() }
+    }
+}
+
+/// What this process says of itself.
+pub(crate) fn status(role: Role, staff: &Staff<'_>, words: &[String]) -> Status {
+    let agents = staff.members.iter().zip(words).map(|(member, model)| Known {
+        name: member.loaded.agent.name.clone(),
+        fingerprint: member.loaded.agent.fingerprint.clone(),
+        model: model.clone(),
+    });
+    let dry_run = matches!(staff.hands, Hands::Dry);
+    Status { pid: std::process::id(), role, agents: agents.collect(), dry_run }
+}
+
+/// Lets others ask this process.
+pub(crate) fn open_door(path: &Path, store: &Store, engine: &mut Engine, status: Status) {
+    let ports = store.ports();
+    match Door::open(&real(path)) {
+        Ok(door) => {
+            let holder = Holder {
+                journal: Arc::clone(&ports.journal),
+                live: Arc::clone(&ports.live),
+                ids: Arc::clone(&ports.ids),
+                status,
+            };
+            engine.start_background("control", door.serve(holder));
         }
+        Err(error) => tracing::warn!(%error, "other commands cannot reach this process"),
+    }
+}
+
+/// Later questions about an agent can then be answered without its files.
+pub(crate) fn remember(loaded: &LoadedAgent, store: &Path) {
+    let contracts = loaded.tools.iter().map(|tool| tool.definition.contract.clone());
+    let remembered = Remembered { agent: loaded.agent.clone(), tools: contracts.collect() };
+    if let Err(error) = remembered.keep(store) {
+        tracing::warn!(%error, "the agent could not be kept for `show --prompt`");
     }
 }
 
@@ -171,7 +202,7 @@ pub(crate) fn real(store: &Path) -> PathBuf {
 }
 
 /// The last record of the runs before the newest one.
-async fn before_last_run(
+pub(crate) async fn before_last_run(
     journal: &Arc<dyn Journal>,
     place: &ThreadRef,
 ) -> Result<Sequence, BusError> {

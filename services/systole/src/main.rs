@@ -1,9 +1,9 @@
 //! The one binary: command line and all-in-one mode.
 //!
 //! Reading order: [`arguments`] · [`commands`], one file each · [`launch`]: from an agent to its end
-//! · [`session`]: one watched run · [`follow`], [`screen`]: what is seen · [`engine`], [`wiring`]:
-//! what runs · [`control`]: the door to a running process · [`demo`]: the demo's world · [`mod@bench`]:
-//! what it reaches · [`nodes`]: processes of a distributed deployment
+//! · [`session`]: one watched run · [`follow`], [`screen`]: what is seen · [`engine`], [`staff`],
+//! [`wiring`]: what runs · [`control`]: the door to a running process · [`demo`]: the demo's world ·
+//! [`mod@bench`]: what it reaches · [`nodes`]: processes of a distributed deployment
 
 mod agent_files;
 mod arguments;
@@ -14,9 +14,11 @@ mod demo;
 mod engine;
 mod failure;
 mod follow;
+mod heard;
 mod inputs;
 mod interrupts;
 mod launch;
+mod models;
 mod nodes;
 mod person;
 mod program;
@@ -25,6 +27,8 @@ mod screen;
 mod session;
 mod settings;
 mod shell;
+mod staff;
+mod stand_ins;
 mod telemetry;
 mod threads;
 mod watched;

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::arguments::{Command, NodeCommand, Tools, parse};
+use crate::arguments::{Command, NodeCommand, ThreadCommand, Tools, parse};
 use crate::bench::{command, model, part};
 use crate::commands::{
-    Context, cancel, clients, demo, planner, rehearse, run, show, tools, worker,
+    Context, approve, cancel, clients, demo, dev, planner, rehearse, run, show, threads, tools,
+    worker,
 };
 use crate::demo::{service, tool};
 use crate::failure::{Exit, Failure};
@@ -73,9 +74,10 @@ async fn carry_out(context: &Context, command: Command) -> Result<Exit, Failure>
     match command {
         Command::Run(run) => run::run(context, &run).await,
         Command::Demo(demo) => demo::demo(context, &demo).await,
-        Command::Show(show) => show::show(context, &show).await,
-        Command::Cancel(cancel) => cancel::cancel(context, &cancel).await,
+        Command::Dev(dev) => dev::dev(context, &dev).await,
+        Command::Thread(command) => carry_out_on_thread(context, command).await,
         Command::Node(node) => carry_out_node(context, *node).await,
+        Command::Rehearse(asked) => rehearse::rehearse(context, &asked).await,
         Command::Tools(Tools::Check { files, json }) => tools::check(context, &files, json),
         Command::Bench(bench) => command::bench(context, &bench).await,
         Command::BenchModel(asked) => model::serve(&asked).await.map(|()| Exit::Done),
@@ -85,13 +87,21 @@ async fn carry_out(context: &Context, command: Command) -> Result<Exit, Failure>
     }
 }
 
+async fn carry_out_on_thread(context: &Context, command: ThreadCommand) -> Result<Exit, Failure> {
+    match command {
+        ThreadCommand::Threads(asked) => threads::threads(context, &asked).await,
+        ThreadCommand::Show(show) => show::show(context, &show).await,
+        ThreadCommand::Cancel(cancel) => cancel::cancel(context, &cancel).await,
+        ThreadCommand::Approve(approve) => approve::approve(context, &approve).await,
+    }
+}
+
 async fn carry_out_node(context: &Context, command: NodeCommand) -> Result<Exit, Failure> {
     match command {
         NodeCommand::Planner(flags) => Box::pin(planner::planner(context, &flags)).await,
         NodeCommand::Worker(flags) => Box::pin(worker::worker(context, &flags)).await,
         NodeCommand::Send(asked) => clients::send(context, &asked).await,
         NodeCommand::Tail(asked) => clients::tail(context, &asked).await,
-        NodeCommand::Rehearse(asked) => rehearse::rehearse(context, &asked).await,
     }
 }
 
@@ -104,8 +114,9 @@ fn wants_json(command: &Command) -> bool {
     match command {
         Command::Run(run) => run.json,
         Command::Demo(demo) => demo.json,
-        Command::Show(show) => show.json,
-        Command::Cancel(cancel) => cancel.json,
+        Command::Dev(dev) => dev.json,
+        Command::Thread(command) => command.wants_json(),
+        Command::Rehearse(asked) => asked.json,
         Command::Tools(Tools::Check { json, .. }) => *json,
         Command::Node(node) => node.wants_json(),
         Command::Bench(bench) => bench.json,

@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use planner_core::thread::Call;
 use ports::BusError;
-use ports::clock::{Clock, Ids};
+use ports::clock::Clock;
 use ports::journal::Journal;
 use proto::event::Event;
 use proto::ids::{Sequence, ToolCallId, ToolName};
-use proto::input::{Decision, InputBody};
+use proto::input::Decision;
+use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::failure::{Exit, Failure};
 use crate::follow::{Follower, Told, fold};
-use crate::inputs;
+use crate::inputs::Inbox;
 use crate::interrupts::Interrupts;
 use crate::person::{Answer, Person};
 use crate::screen::View;
@@ -40,7 +41,8 @@ pub(crate) enum Ending {
 pub(crate) struct Parts {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Arc<dyn Ids>,
+    /// Where a person's word goes.
+    pub(crate) inbox: Box<dyn Inbox>,
     pub(crate) follower: Follower,
     pub(crate) view: Box<dyn View>,
     /// Tools whose calls are approved without a question.
@@ -51,6 +53,16 @@ pub(crate) struct Parts {
     pub(crate) command: String,
     /// Whether a person may be asked.
     pub(crate) may_ask: bool,
+    /// Present when another process runs the thread.
+    pub(crate) attached: Option<Attached>,
+}
+
+/// The process that runs a thread for this one.
+pub(crate) struct Attached {
+    /// Its id.
+    pub(crate) pid: u32,
+    /// False once it is gone.
+    pub(crate) lives: watch::Receiver<bool>,
 }
 
 /// One watched run.
@@ -103,6 +115,7 @@ impl Session {
         };
         match ending {
             Ending::Finished(_) | Ending::PipeClosed => engine.stop().await,
+            Ending::Interrupted if self.parts.attached.is_some() => return Ok(self.detach()),
             Ending::Interrupted => return self.wind_down(engine).await,
         }
         Ok(ending)
@@ -137,8 +150,12 @@ impl Session {
             if interrupts.is_asked() {
                 return Ok(Ending::Interrupted);
             }
+            let lives = self.parts.attached.as_ref().is_none_or(|holder| *holder.lives.borrow());
             if let Some(exit) = self.last.filter(|_| self.parts.follower.thread().is_at_rest()) {
                 return Ok(Ending::Finished(exit));
+            }
+            if !lives {
+                return Ok(Ending::Interrupted);
             }
             tokio::select! {
                 biased;
@@ -205,6 +222,9 @@ impl Session {
         if self.parts.approve.iter().any(|approved| approved.as_str() == tool) {
             return self.say(call, true, "--approve", "").await;
         }
+        if self.person.is_none() && self.parts.attached.is_some() {
+            return self.leave_open(call);
+        }
         let now = self.parts.clock.now();
         if self.person.is_none() || !self.parts.view.ask(call, now)? {
             let note = format!(
@@ -251,12 +271,28 @@ impl Session {
             by: by.to_owned(),
             note: note.to_owned(),
         };
-        let ids = self.parts.ids.as_ref();
-        let key = inputs::fresh_key(ids);
         let place = &self.parts.follower.thread().place;
-        let body = InputBody::Decision(decision);
-        inputs::append(&self.parts.journal, ids, place, key, body).await?;
+        self.parts.inbox.decide(place, decision).await?;
         Ok(())
+    }
+
+    /// The process that runs the thread stays, so somebody else may still decide.
+    fn leave_open(&mut self, call: &Call) -> Result<(), Trouble> {
+        let thread = self.parts.follower.thread().place.thread;
+        let note = format!("  waits for a word: systole approve {thread} {} [--deny]", call.id());
+        self.parts.view.note(&note)?;
+        Ok(())
+    }
+
+    /// Leaves a run that another process goes on with, or did.
+    fn detach(&mut self) -> Ending {
+        let Parts { attached, view, follower, command, .. } = &mut self.parts;
+        let Some(holder) = attached else { return Ending::Interrupted };
+        let lives = *holder.lives.borrow();
+        let words = if lives { "goes on with this run" } else { "ran this and is gone" };
+        let note = format!("\nthe dev with process id {} {words}", holder.pid);
+        let told = view.note(&note).and_then(|()| view.left(follower.thread(), command));
+        if told.is_ok() { Ending::Interrupted } else { Ending::PipeClosed }
     }
 
     /// Shows what still happens while the engine lets go of its work.

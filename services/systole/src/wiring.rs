@@ -3,6 +3,7 @@
 
 pub(crate) mod servers;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,16 +25,18 @@ use rehearsal::script::Script;
 use rehearsal::server::Rehearsal;
 use service_runtime::system::{SystemClock, SystemIds};
 use tokio::net::TcpListener;
+use worker::executor::dry_run::DryRun;
 use worker::executor::group::{GroupFate, kill_group};
-use worker::executor::{ExecutorSettings, from_run};
+use worker::executor::{Executor, ExecutorSettings, from_run};
 use worker::{Tool, Tools, Worker, WorkerConfig, WorkerPorts};
 
 use crate::agent_files::{LoadedAgent, LoadedTool};
 use crate::arguments::{Common, ModelChoice};
 use crate::engine::{Engine, GRACE, Ports};
 use crate::failure::Failure;
-use crate::launch::Launch;
+use crate::models::ModelByAgent;
 use crate::settings::Environment;
+use crate::staff::{Hands, Member, Staff};
 use crate::watched::{Trouble, WatchedJournal};
 
 /// The running program, even after its file was replaced.
@@ -115,12 +118,12 @@ impl Store {
         Ok(all_gone)
     }
 
-    /// Starts planner and worker for one agent; answers with the words for its model.
+    /// Starts planner and worker; answers with the words for the model of each agent.
     pub(crate) async fn start(
         &self,
         engine: &mut Engine,
-        launch: &Launch<'_>,
-    ) -> Result<String, Failure> {
+        staff: &Staff<'_>,
+    ) -> Result<Vec<String>, Failure> {
         // The worker of a store has one name through all its lives while each earlier life is
         // certainly over: then an attempt that it began and did not end needs no waiting for.
         let instance = if self.bury().await? {
@@ -128,8 +131,14 @@ impl Store {
         } else {
             instance(self.ports.ids.as_ref(), "worker")
         };
-        let (model, words) = self.model(engine, launch).await?;
-        let (tools, contracts) = tools_of(&launch.loaded.tools, launch.environment, &self.ports)?;
+        let (mut models, mut words) = (BTreeMap::new(), Vec::new());
+        for member in &staff.members {
+            let (model, said) = self.model(engine, member).await?;
+            models.insert(member.loaded.agent.name.clone(), model);
+            words.push(said);
+        }
+        let (tools, contracts) =
+            tools_of(staff.tools()?, staff.environment, &staff.hands, &self.ports)?;
         // Offered before the first turn asks what there is.
         let offer = Registration { worker: instance.clone(), tools: contracts };
         self.ports.registry.register(offer).await?;
@@ -140,7 +149,9 @@ impl Store {
             worker.run(shutdown).await;
             Ok(())
         });
-        self.start_planner(engine, model, AgentBook::new([launch.loaded.agent.clone()]));
+        let agents = staff.members.iter().map(|member| member.loaded.agent.clone());
+        let model = Arc::new(ModelByAgent::new(models));
+        self.start_planner(engine, model, AgentBook::new(agents));
         Ok(words)
     }
 
@@ -167,11 +178,11 @@ impl Store {
     async fn model(
         &self,
         engine: &mut Engine,
-        launch: &Launch<'_>,
+        member: &Member<'_>,
     ) -> Result<(Arc<dyn Model>, String), Failure> {
-        match launch.model {
+        match member.model {
             ChosenModel::Endpoint(endpoint) => {
-                let model = &launch.loaded.agent.model;
+                let model = &member.loaded.agent.model;
                 let words = format!("model {model} at {}", endpoint.base_url);
                 Ok((ask(&self.ports, vec![endpoint.as_ref().clone()])?, words))
             }
@@ -249,6 +260,12 @@ pub(crate) fn endpoint(url: &str) -> ChosenModel {
     ChosenModel::Endpoint(Box::new(Endpoint::new(url, "")))
 }
 
+/// A rehearsal without its pauses.
+pub(crate) fn rehearsed(script: &Script) -> ChosenModel {
+    let rehearsal = Rehearsal::new(script.clone()).at_speed(f64::INFINITY);
+    ChosenModel::Rehearsal(rehearsal, script.file.clone())
+}
+
 /// The endpoint that the settings name, or the agent's rehearsal.
 pub(crate) fn choose_model(
     loaded: &LoadedAgent,
@@ -305,9 +322,10 @@ fn named(name: &str) -> InstanceId {
 }
 
 /// Tools with what carries them out, and what they promise.
-fn tools_of(
-    loaded: &[LoadedTool],
+fn tools_of<'t>(
+    loaded: impl IntoIterator<Item = &'t LoadedTool>,
     environment: &Environment,
+    hands: &Hands,
     ports: &Ports,
 ) -> Result<(Tools, Vec<ToolContract>), Failure> {
     let mut tools = Tools::new();
@@ -321,11 +339,19 @@ fn tools_of(
             clock: Arc::clone(&ports.clock),
             artifacts: Some(Arc::clone(&ports.artifacts)),
         };
-        let executor = from_run(&definition.run, &settings);
-        let probe = definition.probe.as_ref().map(|probe| from_run(probe, &settings));
-        let tool = Tool::new(definition.contract.clone(), executor, probe)
+        let (contract, executor, probe) =
+            if let Some(stand_in) = hands.stand_in(&definition.contract) {
+                (definition.contract.clone(), stand_in, None)
+            } else if hands.is_dry(&definition.contract) {
+                let executor: Arc<dyn Executor> = Arc::new(DryRun::new(&definition.run, folder));
+                (hands.dry(&definition.contract), executor, None)
+            } else {
+                let probe = definition.probe.as_ref().map(|probe| from_run(probe, &settings));
+                (definition.contract.clone(), from_run(&definition.run, &settings), probe)
+            };
+        contracts.push(contract.clone());
+        let tool = Tool::new(contract, executor, probe)
             .map_err(|error| Failure::other(definition.contract.name.as_str(), error))?;
-        contracts.push(definition.contract.clone());
         tools.add(tool);
     }
     Ok((tools, contracts))

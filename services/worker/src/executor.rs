@@ -2,10 +2,12 @@
 //!
 //! Reading order: [`Executor`] · [`settings`] makes one from a manifest's `run:` · `command` runs a
 //! process · [`guard`] lets no process outlive its worker · [`group`] ends what an earlier life of
-//! this worker left behind · `http` asks servers · `files`, `clock` and `expand` are the builtins.
+//! this worker left behind · `http` asks servers · `files`, `clock` and `expand` are the builtins ·
+//! [`dry_run`] only says what a tool would do.
 
 mod clock;
 mod command;
+pub mod dry_run;
 mod expand;
 mod files;
 pub mod group;

@@ -126,7 +126,11 @@ impl Home {
 
     /// Starts it; its output goes to files.
     pub(crate) fn start<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
-        let mut command = self.command(arguments);
+        self.start_command(self.command(arguments))
+    }
+
+    /// Starts a command; its output goes to files.
+    pub(crate) fn start_command(&self, mut command: Command) -> Running {
         let out = self.path().join(format!("out-{}", unique()));
         let err = out.with_extension("err");
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());

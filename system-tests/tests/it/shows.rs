@@ -44,7 +44,7 @@ fn a_store_can_be_looked_at_while_a_process_runs_on_it() {
     let mut command = home.command(["run", "agent.yaml", "go", "--json"]);
     command.env("SYSTOLE_REHEARSAL_PACE", "1").stdout(std::process::Stdio::null());
     let mut child = command.spawn().unwrap();
-    crate::home::until("the thread is there", || home.run(["show"]).out.contains("unfinished"));
+    crate::home::until("the thread is there", || home.run(["show"]).out.contains("running"));
     child.kill().unwrap();
     child.wait().unwrap();
 }

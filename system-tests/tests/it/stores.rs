@@ -12,7 +12,7 @@ fn a_second_process_on_the_same_file_is_refused_and_nothing_is_lost() {
     let mut command = home.command(["run", "agent.yaml", "go", "--json"]);
     command.env("SYSTOLE_REHEARSAL_PACE", "1").stdout(std::process::Stdio::null());
     let mut first = command.spawn().unwrap();
-    crate::home::until("the first one runs", || home.run(["show"]).out.contains("unfinished"));
+    crate::home::until("the first one runs", || home.run(["show"]).out.contains("running"));
     let second = home.run(["run", "agent.yaml", "other words", "--json"]);
     assert_eq!(second.code, Some(5), "{second:?}");
     assert!(second.err.contains(&format!("process {}", first.id())), "{}", second.err);

@@ -229,6 +229,7 @@ fn request(case: &Case, entries: Vec<Entry>) -> anyhow::Result<ModelRequest> {
         Ok(ModelTool { name, description: String::new(), parameters: json!({"type": "object"}) })
     };
     Ok(ModelRequest {
+        agent: "probe".parse()?,
         model: "probe-1".to_owned(),
         protocol: case.protocol(),
         head: vec![Block { name: "role".to_owned(), text: "You are a probe.".to_owned() }],

@@ -54,6 +54,7 @@ fn model(endpoints: Vec<Endpoint>) -> OpenAiModel {
 
 fn request() -> ModelRequest {
     ModelRequest {
+        agent: "tester".parse().unwrap(),
         model: "m".to_owned(),
         protocol: Protocol::Native,
         head: Vec::new(),

@@ -40,6 +40,7 @@ fn request(protocol: Protocol) -> ModelRequest {
     ];
     let block = |name: &str, text: &str| Block { name: name.to_owned(), text: text.to_owned() };
     ModelRequest {
+        agent: "digger".parse().unwrap(),
         model: "m".to_owned(),
         protocol,
         head: vec![block("role", "You dig."), block("tools", "")],

@@ -1,8 +1,6 @@
-//! `systole send`, `systole tail`: clients of a distributed deployment; `systole rehearse`.
+//! `systole send`, `systole tail`: clients of a distributed deployment.
 
-use std::path::PathBuf;
-
-use clap::{Args, Subcommand};
+use clap::Args;
 use proto::ids::{AgentName, InputKey, ThreadId, ToolName};
 
 use super::nodes::BusFlags;
@@ -49,32 +47,4 @@ pub(crate) struct Tail {
     /// The servers.
     #[command(flatten)]
     pub(crate) bus: BusFlags,
-}
-
-/// `systole rehearse`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Rehearse {
-    /// Serves a rehearsal as an OpenAI-compatible endpoint.
-    Serve {
-        /// The rehearsal.
-        file: PathBuf,
-        /// Where; port 0 takes a free one.
-        #[arg(
-            long,
-            env = "SYSTOLE_LISTEN",
-            value_name = "ADDRESS",
-            default_value = "127.0.0.1:7079"
-        )]
-        listen: std::net::SocketAddr,
-        /// How slowly it speaks: 1 as written, 0 without pauses.
-        #[arg(
-            long,
-            env = "SYSTOLE_REHEARSAL_PACE",
-            value_name = "FACTOR",
-            default_value_t = 1.0,
-            value_parser = super::run::pace,
-            hide = true
-        )]
-        pace: f64,
-    },
 }

@@ -5,7 +5,9 @@ mod bench;
 mod clients;
 mod complaint;
 mod demo;
+mod dev;
 mod nodes;
+mod rehearse;
 mod run;
 mod threads;
 mod tools;
@@ -15,12 +17,14 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::bench::{Bench, BenchModel, BenchPart};
-pub(crate) use self::clients::{Rehearse, Send, Tail};
+pub(crate) use self::clients::{Send, Tail};
 pub(crate) use self::complaint::parse;
 pub(crate) use self::demo::{Demo, DemoName, DemoService, DemoTool, Scenario};
+pub(crate) use self::dev::Dev;
 pub(crate) use self::nodes::{BusFlags, Given, NodeCommand, PlannerFlags, WorkerFlags};
+pub(crate) use self::rehearse::{Rehearse, RehearseTask};
 pub(crate) use self::run::{ModelChoice, Run};
-pub(crate) use self::threads::{Cancel, Show};
+pub(crate) use self::threads::{Approve, Cancel, Show, ThreadCommand, ThreadState, Threads};
 pub(crate) use self::tools::Tools;
 
 /// Where threads lie unless somebody says otherwise.
@@ -91,13 +95,16 @@ pub(crate) enum Command {
     Run(Run),
     /// Shows what this is for: an agent repairs a real service.
     Demo(Demo),
-    /// Lists threads, or shows one: its transcript, its journal, its model request.
-    Show(Show),
-    /// Stops a thread's run and tells how far each of its calls had come.
-    Cancel(Cancel),
+    /// Stays up and runs agents: what other commands ask on the same store is done here.
+    Dev(Dev),
+    /// Threads.
+    #[command(flatten)]
+    Thread(ThreadCommand),
     /// A distributed deployment.
     #[command(flatten)]
     Node(Box<NodeCommand>),
+    /// Runs an agent's rehearsals as tests.
+    Rehearse(Rehearse),
     /// Works on tool files.
     #[command(subcommand)]
     Tools(Tools),

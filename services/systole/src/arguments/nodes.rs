@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::clients::{Rehearse, Send, Tail};
+use super::clients::{Send, Tail};
 
 /// Processes and clients of a distributed deployment.
 #[derive(Debug, Subcommand)]
@@ -18,9 +18,6 @@ pub(crate) enum NodeCommand {
     Send(Send),
     /// Shows a thread of a distributed deployment until its run is over.
     Tail(Tail),
-    /// Works with rehearsals.
-    #[command(subcommand)]
-    Rehearse(Rehearse),
 }
 
 impl NodeCommand {
@@ -34,7 +31,7 @@ impl NodeCommand {
         match self {
             Self::Send(send) => send.json,
             Self::Tail(tail) => tail.json,
-            Self::Planner(_) | Self::Worker(_) | Self::Rehearse(_) => false,
+            Self::Planner(_) | Self::Worker(_) => false,
         }
     }
 }

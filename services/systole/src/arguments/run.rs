@@ -31,6 +31,10 @@ pub(crate) struct Run {
     /// Prints one event per line, as JSON; the last one is `run_finished`.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Tools that must not happen twice only say what they would do; nobody is asked to approve
+    /// them.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Which model answers.
     #[command(flatten)]
     pub(crate) model: ModelChoice,
@@ -74,6 +78,7 @@ impl Run {
             words.extend(["--complexity".into(), complexity.to_string().into()]);
         }
         words.extend(self.json.then(|| "--json".into()));
+        words.extend(self.dry_run.then(|| "--dry-run".into()));
         words.extend(self.model.again(environment));
         words
     }
@@ -153,6 +158,7 @@ mod tests {
             "--complexity",
             "3",
             "--json",
+            "--dry-run",
             "--model",
             "a b",
             "--base-url",
@@ -165,8 +171,8 @@ mod tests {
         ];
         assert_eq!(
             again(&all, &plain),
-            "run 'my agent.yaml' --approve pay --approve call --complexity 3 --json --model 'a b' \
-             --base-url http://h/v1 --pace 0 --rehearsed"
+            "run 'my agent.yaml' --approve pay --approve call --complexity 3 --json --dry-run --model \
+             'a b' --base-url http://h/v1 --pace 0 --rehearsed"
         );
         assert_eq!(again(&["--base-url", "https://me:secret@h/v1"], &plain), "run 'my agent.yaml'");
     }

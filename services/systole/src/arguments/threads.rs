@@ -1,6 +1,80 @@
-//! `show` and `cancel`: what is done to a thread.
+//! `threads`, `show`, `cancel` and `approve`: what is seen of threads and done to them.
 
-use clap::Args;
+use clap::{Args, Subcommand, ValueEnum};
+
+/// What is seen of threads and done to them.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ThreadCommand {
+    /// Lists threads.
+    Threads(Threads),
+    /// Lists threads, or shows one: its transcript, its journal, its model request.
+    Show(Show),
+    /// Stops a thread's run and tells how far each of its calls had come.
+    Cancel(Cancel),
+    /// Agrees to a call that waits for a person's word, or refuses it.
+    Approve(Approve),
+}
+
+impl ThreadCommand {
+    /// Whether it prints for programs.
+    pub(crate) fn wants_json(&self) -> bool {
+        match self {
+            Self::Threads(asked) => asked.json,
+            Self::Show(show) => show.json,
+            Self::Cancel(cancel) => cancel.json,
+            Self::Approve(approve) => approve.json,
+        }
+    }
+}
+
+/// `systole threads`.
+#[derive(Debug, Args)]
+pub(crate) struct Threads {
+    /// Only threads in this state; may be given several times.
+    #[arg(long, value_name = "STATE")]
+    pub(crate) state: Vec<ThreadState>,
+    /// The most that are listed, newest first.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) limit: u32,
+    /// As JSON, one thread a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How a thread stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ThreadState {
+    /// Its run is not over.
+    Running,
+    /// Its run waits for a person's word.
+    Waiting,
+    /// Its newest run was answered.
+    Answered,
+    /// Its newest run failed.
+    Failed,
+    /// Its newest run was stopped: by a limit or a cancel.
+    Stopped,
+    /// It has no run.
+    Empty,
+}
+
+/// `systole approve`.
+#[derive(Debug, Args)]
+pub(crate) struct Approve {
+    /// A thread's id, the end of one, or `last`.
+    pub(crate) thread: String,
+    /// The call, or the beginning of its id; may be left out when only one waits.
+    pub(crate) call: Option<String>,
+    /// Refuses it.
+    #[arg(long)]
+    pub(crate) deny: bool,
+    /// A word to the model, such as why it is refused.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) reason: String,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// `systole show`.
 #[derive(Debug, Args)]

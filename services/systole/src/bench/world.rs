@@ -18,7 +18,8 @@ use crate::commands::Context;
 use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::inputs::{append, fresh_key, place};
-use crate::launch::{Launch, message};
+use crate::launch::message;
+use crate::staff::{Hands, Member, Staff};
 use crate::wiring::{Store, endpoint};
 
 /// No run of a bench takes longer.
@@ -56,18 +57,14 @@ impl World {
         };
         let text = files::agent(shape.model, shape.early, shape.tools);
         let loaded = files::loaded(text, &folder(&context.common.store), &context.environment)?;
-        let launch = Launch {
-            common: &context.common,
+        let model = endpoint(shape.url);
+        let staff = Staff {
+            members: vec![Member { loaded: &loaded, model: &model }],
             environment: &context.environment,
-            loaded: &loaded,
-            model: &endpoint(shape.url),
-            approve: &[],
-            command: String::new(),
-            names_thread: false,
-            json: true,
+            hands: Hands::Real,
         };
         let mut engine = Engine::new(store.trouble());
-        store.start(&mut engine, &launch).await?;
+        store.start(&mut engine, &staff).await?;
         Ok(Self { store, engine, journal, agent: loaded.agent.name })
     }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::arguments::{Cancel, Common};
-use crate::control::{self, Reply, Request};
+use crate::control::{self, Ask, Reply};
 use crate::engine::Engine;
 use crate::failure::{Exit, Failure};
 use crate::follow::{Follower, Told, fold};
@@ -42,10 +42,15 @@ pub(crate) async fn cancel(context: &Context, cancel: &Cancel) -> Result<Exit, F
         return report(&before, None, cancel.json);
     }
     let run = before.run.as_ref().map_or_else(|| before.runs.saturating_add(1), |run| run.number);
-    let request = Request::Cancel { thread: place.thread, reason: cancel.reason.clone() };
-    let (after, finished) = match control::ask(&real(store), &request).await {
+    let request = Ask::Cancel { thread: place.thread, reason: cancel.reason.clone() };
+    let (after, finished) = match control::ask(&real(store), request).await {
         Ok(Some(Reply::Accepted(_))) => until_over(read_store(store)?, &place, run).await?,
-        Ok(Some(Reply::Refused(why))) => return Err(Failure::other("the cancel was refused", why)),
+        Ok(Some(Reply::Refused { why, .. })) => {
+            return Err(Failure::other("the cancel was refused", why));
+        }
+        Ok(Some(Reply::Status(_) | Reply::Live(_) | Reply::Beat)) => {
+            return Err(Failure::other("the cancel", "an answer to another question"));
+        }
         Ok(None) => cancel_here(&context.common, &place, run, &cancel.reason).await?,
         Err(error) => return Err(Failure::other("the process that holds the store", error)),
     };

@@ -23,6 +23,7 @@ use crate::launch::{Aim, Ended, Launch, message};
 use crate::screen::View;
 use crate::session::Ending;
 use crate::shell;
+use crate::staff::Hands;
 use crate::wiring::{Store, choose_model};
 
 /// The most requests until the service fails.
@@ -58,6 +59,7 @@ pub(crate) async fn demo(context: &Context, demo: &Demo) -> Result<Exit, Failure
         command: context.same_store(&shell::line(demo.again(&context.environment))),
         names_thread: false,
         json: demo.json,
+        hands: Hands::Real,
     };
     let ended = launch.run(&store, aim, view, &mut interrupts).await;
     store.close().await?;

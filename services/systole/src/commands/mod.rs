@@ -1,20 +1,24 @@
 //! One file per command.
 
+pub(crate) mod approve;
 pub(crate) mod cancel;
 pub(crate) mod clients;
 pub(crate) mod demo;
+pub(crate) mod dev;
 pub(crate) mod planner;
 pub(crate) mod rehearse;
 pub(crate) mod run;
 pub(crate) mod show;
+pub(crate) mod threads;
 pub(crate) mod tools;
 pub(crate) mod worker;
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use crate::arguments::{Common, STORE_VARIABLE, USUAL_STORE};
+use crate::failure::Failure;
 use crate::screen::View;
 use crate::screen::canvas::{Canvas, Columns, terminal_columns};
 use crate::screen::human::HumanView;
@@ -57,5 +61,14 @@ impl Context {
             return format!("{program} {command}");
         }
         format!("{program} --store {} {command}", shell::word(store))
+    }
+}
+
+/// Prints what a command has to say. Whoever closes the pipe has seen enough.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::other("standard output", error)),
     }
 }

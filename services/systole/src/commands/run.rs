@@ -1,13 +1,21 @@
-//! `systole run`: an agent on a text, or its unfinished run.
+//! `systole run`: an agent on a text, or its unfinished run; in this process, or in the `dev` that
+//! holds the store.
+
+mod attached;
 
 use std::io::{self, IsTerminal, Read};
+use std::sync::Arc;
 
 use argument_check::nearest;
+use ports::clock::{Clock, Ids};
+use ports::journal::Journal;
 use proto::agent::Agent;
-use proto::ids::{ThreadId, ThreadRef, ToolName};
+use proto::ids::{AgentName, ThreadId, ThreadRef, ToolName};
+
+use self::attached::Visit;
 
 use super::Context;
-use crate::agent_files::{Disk, LoadedAgent, load, with_model};
+use crate::agent_files::{Disk, load, with_model};
 use crate::arguments::Run;
 use crate::failure::{Exit, Failure};
 use crate::follow::fold;
@@ -16,6 +24,7 @@ use crate::interrupts::Interrupts;
 use crate::launch::{Aim, Launch, message};
 use crate::screen::View;
 use crate::shell;
+use crate::staff::Hands;
 use crate::threads::{find, unfinished, words};
 use crate::wiring::{Store, choose_model};
 
@@ -29,12 +38,25 @@ pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
     if let Some(model) = run.model.model() {
         loaded.agent = with_model(loaded.agent, model);
     }
-    let model = choose_model(&loaded, &run.model)?;
     let text = text(run)?;
     let mut interrupts =
         Interrupts::listen().map_err(|error| Failure::other("signals cannot be heard", error))?;
+    if let Some(status) = attached::dev(&context.common.store).await {
+        let visit = Visit { context, run, loaded: &loaded, status };
+        return visit.run(text, &mut interrupts).await;
+    }
+    let model = choose_model(&loaded, &run.model)?;
     let store = Store::open(&context.common)?;
-    let aim = aim(context, run, text, &loaded, &store).await?;
+    let ports = store.ports();
+    let desk = Desk {
+        context,
+        journal: &ports.journal,
+        ids: ports.ids.as_ref(),
+        clock: ports.clock.as_ref(),
+        run,
+        agent: &loaded.agent.name,
+    };
+    let aim = desk.aim(text).await?;
     let launch = Launch {
         common: &context.common,
         environment: &context.environment,
@@ -44,6 +66,7 @@ pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
         command: again(context, run),
         names_thread: true,
         json: run.json,
+        hands: Hands::of(run.dry_run),
     };
     let ended = launch.run(&store, aim, context.view(run.json), &mut interrupts).await;
     store.close().await?;
@@ -114,50 +137,57 @@ fn read_input() -> Result<String, Failure> {
     Ok(text)
 }
 
-async fn aim(
-    context: &Context,
-    run: &Run,
-    text: Option<String>,
-    loaded: &LoadedAgent,
-    store: &Store,
-) -> Result<Aim, Failure> {
-    let ports = store.ports();
-    let agent = &loaded.agent.name;
-    let begin = |place: ThreadRef, text: String| Aim::Begin {
-        place,
-        key: fresh_key(ports.ids.as_ref()),
-        message: message(text, agent, &run.approve, run.complexity),
-    };
-    match (&run.thread, text) {
-        (Some(word), Some(text)) => Ok(begin(find(&ports.journal, word).await?, text)),
-        (Some(word), None) => go_on(store, word).await,
-        (None, Some(text)) => {
-            let same = |thread: &planner_core::Thread| words(thread) == Some(text.as_str());
-            let earlier =
-                if run.new { None } else { unfinished(&ports.journal, agent, same).await? };
-            let fresh = || place(ports.ids.thread_id(ports.clock.now()));
-            Ok(match earlier {
-                Some(thread) => Aim::GoOn { place: thread.place },
-                None => begin(fresh(), text),
-            })
-        }
-        (None, None) => match unfinished(&ports.journal, agent, |_| true).await? {
-            Some(thread) => Ok(Aim::GoOn { place: thread.place }),
-            None => Err(Failure::input(format!(
-                "{agent} has no unfinished run; say what to do: {} \"…\"",
-                again(context, run)
-            ))),
-        },
-    }
+/// What is needed to find out what a run is about.
+struct Desk<'a> {
+    context: &'a Context,
+    journal: &'a Arc<dyn Journal>,
+    ids: &'a dyn Ids,
+    clock: &'a dyn Clock,
+    run: &'a Run,
+    agent: &'a AgentName,
 }
 
-async fn go_on(store: &Store, word: &str) -> Result<Aim, Failure> {
-    let journal = &store.ports().journal;
-    let place = find(journal, word).await?;
-    let thread = fold(journal, &place).await?;
-    if thread.is_at_rest() {
-        let why = format!("thread {} has no unfinished run; add what to do next", place.thread);
-        return Err(Failure::input(why));
+impl Desk<'_> {
+    async fn aim(&self, text: Option<String>) -> Result<Aim, Failure> {
+        match (&self.run.thread, text) {
+            (Some(word), Some(text)) => Ok(self.begin(find(self.journal, word).await?, text)),
+            (Some(word), None) => self.go_on(word).await,
+            (None, Some(text)) => self.same_or_new(text).await,
+            (None, None) => match unfinished(self.journal, self.agent, |_| true).await? {
+                Some(thread) => Ok(Aim::GoOn { place: thread.place }),
+                None => Err(Failure::input(format!(
+                    "{} has no unfinished run; say what to do: {} \"…\"",
+                    self.agent,
+                    again(self.context, self.run)
+                ))),
+            },
+        }
     }
-    Ok(Aim::GoOn { place })
+
+    fn begin(&self, place: ThreadRef, text: String) -> Aim {
+        let key = fresh_key(self.ids);
+        let message = message(text, self.agent, &self.run.approve, self.run.complexity);
+        Aim::Begin { place, key, message }
+    }
+
+    /// An unfinished run that began with the same text goes on.
+    async fn same_or_new(&self, text: String) -> Result<Aim, Failure> {
+        let same = |thread: &planner_core::Thread| words(thread) == Some(text.as_str());
+        let earlier =
+            if self.run.new { None } else { unfinished(self.journal, self.agent, same).await? };
+        Ok(match earlier {
+            Some(thread) => Aim::GoOn { place: thread.place },
+            None => self.begin(place(self.ids.thread_id(self.clock.now())), text),
+        })
+    }
+
+    async fn go_on(&self, word: &str) -> Result<Aim, Failure> {
+        let place = find(self.journal, word).await?;
+        let thread = fold(self.journal, &place).await?;
+        if thread.is_at_rest() {
+            let why = format!("thread {} has no unfinished run; add what to do next", place.thread);
+            return Err(Failure::input(why));
+        }
+        Ok(Aim::GoOn { place })
+    }
 }

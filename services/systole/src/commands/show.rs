@@ -2,16 +2,14 @@
 //! while another process runs on the store.
 
 mod journal;
-mod list;
 mod prompt;
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use ports::journal::Journal;
 use proto::ids::ThreadRef;
 
-use super::Context;
+use super::{Context, print, threads};
 use crate::arguments::Show;
 use crate::failure::{Exit, Failure};
 use crate::follow::Follower;
@@ -20,7 +18,7 @@ use crate::screen::canvas::Canvas;
 use crate::screen::human::HumanView;
 use crate::screen::json::JsonView;
 use crate::threads::find;
-use crate::wiring::{clock, read_store};
+use crate::wiring::read_store;
 
 /// Shows what is asked for.
 pub(crate) async fn show(context: &Context, show: &Show) -> Result<Exit, Failure> {
@@ -34,10 +32,10 @@ pub(crate) async fn show(context: &Context, show: &Show) -> Result<Exit, Failure
         None if show.prompt || show.journal => {
             find_and_tell(context, show, &journal, "last").await?
         }
-        None => list::text(&journal, clock().now(), show.json, context.palette()).await?,
+        None => threads::all(context, &journal, show.json).await?,
         Some(word) => find_and_tell(context, show, &journal, word).await?,
     };
-    print(&text)
+    print(&text).map(|()| Exit::Done)
 }
 
 async fn find_and_tell(
@@ -81,13 +79,4 @@ async fn transcript(
         }
     }
     Ok(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// Whoever closes the pipe has seen enough.
-fn print(text: &str) -> Result<Exit, Failure> {
-    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        Ok(()) => Ok(Exit::Done),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
-        Err(error) => Err(Failure::other("standard output", error)),
-    }
 }

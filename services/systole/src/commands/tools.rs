@@ -11,19 +11,11 @@ use definitions::run::Surroundings;
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::agent_files::{Disk, Files, load};
+use crate::agent_files::{Disk, Files, Kind, kind, load};
 use crate::failure::{Exit, Failure};
 use crate::screen::style::{Palette, Tone};
 use crate::settings::Environment;
 use crate::wiring;
-
-/// What a file is, by its name and its first fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Agent,
-    Manifest,
-    Rehearsal,
-}
 
 /// What was found in the files.
 #[derive(Debug, Default)]
@@ -62,18 +54,6 @@ fn check_one(path: &Path, environment: &Environment, findings: &mut Findings) {
         Kind::Manifest => check_manifest(path, &text, environment, findings),
         Kind::Rehearsal => findings.problems.extend(wiring::check_rehearsal(&name, &text)),
         Kind::Agent => check_agent(path, &text, environment, findings),
-    }
-}
-
-/// A manifest lists tools as maps, a rehearsal has rules; an agent has a role.
-fn kind(text: &str) -> Kind {
-    let has = |field: &str| text.lines().any(|line| line.starts_with(field));
-    if has("rules:") {
-        Kind::Rehearsal
-    } else if has("role:") || has("model:") {
-        Kind::Agent
-    } else {
-        Kind::Manifest
     }
 }
 
@@ -139,16 +119,4 @@ fn as_json(findings: &Findings) -> String {
     let advice: Vec<Value> = findings.advice.iter().map(advice).collect();
     let value = json!({"problems": problems, "other": findings.other, "advice": advice});
     format!("{value}\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_is_known_by_its_fields() {
-        assert_eq!(kind("name: a\nrole: b\nmodel: c\ntools: []\n"), Kind::Agent);
-        assert_eq!(kind("tools:\n  - name: a\n"), Kind::Manifest);
-        assert_eq!(kind("# words\nrules:\n  - say: hi\n"), Kind::Rehearsal);
-    }
 }

@@ -21,6 +21,7 @@ use crate::failure::{Exit, Failure};
 use crate::nodes::memoryless::NoWorkingMemory;
 use crate::nodes::settings::{BusLogin, BusSettings, PlannerSettings, WorkerSettings};
 use crate::settings::Environment;
+use crate::staff::Hands;
 
 /// Servers that this process is connected to.
 pub(crate) struct Servers {
@@ -95,7 +96,7 @@ impl Servers {
         environment: &Environment,
         metrics: worker::Metrics,
     ) -> Result<Worker, Failure> {
-        let (tools, _) = tools_of(loaded, environment, &self.ports)?;
+        let (tools, _) = tools_of(loaded, environment, &Hands::Real, &self.ports)?;
         let config = WorkerConfig {
             partitions: self.partitions.clone(),
             slots: settings.slots,

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::settings::ExecutorSettings;
 use super::{Ended, Executor, Job, NotStarted, Prepared};
 use capture::{Keep, capture};
+pub(super) use template::fill;
 use verdict::{End, verdict};
 
 /// How much of standard error a failure quotes.
@@ -41,7 +42,7 @@ impl CommandTool {
     }
 
     fn plan(&self, job: &Job) -> Result<Plan, NotStarted> {
-        let mut argv = template::fill(&self.run.argv, &job.call.arguments)
+        let mut argv = fill(&self.run.argv, &job.call.arguments)
             .map_err(|why| NotStarted { why, retryable: false })?
             .into_iter();
         let environment = surroundings::environment(&self.run, &self.settings, job);

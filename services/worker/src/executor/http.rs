@@ -37,6 +37,7 @@ use retry_after::Wait;
 use verdict::Judge;
 
 pub(super) use fetch::FetchTool;
+pub(super) use plan::words;
 
 /// One HTTP tool.
 pub(super) struct HttpTool {

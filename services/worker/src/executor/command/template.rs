@@ -15,7 +15,10 @@ use definitions::template::Template;
 use serde_json::{Map, Value};
 
 /// Fills the templates; the error says which element cannot be filled and what to do.
-pub(super) fn fill(argv: &[String], arguments: &Map<String, Value>) -> Result<Vec<String>, String> {
+pub(in crate::executor) fn fill(
+    argv: &[String],
+    arguments: &Map<String, Value>,
+) -> Result<Vec<String>, String> {
     let mut filled = Vec::with_capacity(argv.len());
     let mut options_over = false;
     for (index, element) in argv.iter().enumerate() {

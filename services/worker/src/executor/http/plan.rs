@@ -32,6 +32,17 @@ pub(super) fn plan(run: &HttpRun, places: &Places, job: &Job) -> Result<Plan, St
     Ok(Plan { request, secrets: headers.secrets })
 }
 
+/// The request in words, without its headers, which may hold secrets.
+pub(in crate::executor) fn words(
+    run: &HttpRun,
+    arguments: &Map<String, Value>,
+) -> Result<String, String> {
+    let url = address::address(run, arguments)?;
+    let body = body(&run.body, arguments)?.unwrap_or_default();
+    let with = if body.is_empty() { "" } else { " with " };
+    Ok(format!("{} {url}{with}{}", method(run.method), String::from_utf8_lossy(&body)))
+}
+
 fn method(method: Method) -> reqwest::Method {
     match method {
         Method::Get => reqwest::Method::GET,

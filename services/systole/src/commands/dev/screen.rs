@@ -1,0 +1,196 @@
+//! What a `dev` prints: one line per thing that matters, of all threads.
+
+use std::io::{self, IsTerminal, Write};
+
+use ports::journal::Stored;
+use proto::event::{Event, ThreadEvent, events_of};
+use proto::ids::ThreadId;
+use proto::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::commands::Context;
+use crate::control::Status;
+use crate::follow::decode;
+use crate::screen::canvas::terminal_columns;
+use crate::screen::style::{Palette, Tone};
+use crate::screen::summary;
+use crate::screen::text::{columns, cut, one_line};
+
+/// The width where there is no terminal.
+const PAGE: usize = 120;
+/// Characters of a thread's id that tell it from others.
+const ENOUGH: usize = 6;
+
+/// Standard output.
+pub(super) struct Screen {
+    json: bool,
+    palette: Palette,
+    on_terminal: bool,
+    closed: bool,
+}
+
+impl Screen {
+    pub(super) fn new(context: &Context, json: bool) -> Self {
+        let on_terminal = io::stdout().is_terminal();
+        Self { json, palette: context.palette(), on_terminal, closed: false }
+    }
+
+    /// Whether nobody reads any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    fn line(&mut self, line: &str) {
+        let mut out = io::stdout().lock();
+        self.closed |= writeln!(out, "{line}").and_then(|()| out.flush()).is_err();
+    }
+
+    fn event(&mut self, value: &Value) {
+        self.line(&value.to_string());
+    }
+
+    fn width(&self) -> usize {
+        if self.on_terminal { terminal_columns().saturating_sub(1) } else { PAGE }
+    }
+
+    fn faint(&mut self, text: &str) {
+        let line = self.palette.paint(Tone::Faint, text);
+        self.line(&line);
+    }
+
+    /// It is up.
+    pub(super) fn up(&mut self, context: &Context, status: &Status, unfinished: usize) {
+        if self.json {
+            return self.event(&json!({
+                "type": "dev_started", "pid": status.pid, "agents": status.agents,
+                "unfinished": unfinished, "dry_run": status.dry_run,
+            }));
+        }
+        let store = context.common.store.display();
+        self.line(&format!("dev is up on {store} as process id {}", status.pid));
+        let names = status.agents.iter().map(|agent| columns(agent.name.as_str()));
+        let names = names.max().unwrap_or(0);
+        for agent in &status.agents {
+            let pad = " ".repeat(names.saturating_sub(columns(agent.name.as_str())));
+            let name = self.palette.paint(Tone::Strong, agent.name.as_str());
+            self.line(&format!("  {name}{pad}  {}", agent.model));
+        }
+        if status.dry_run {
+            let words = "dry run: irreversible tools only say what they would do";
+            let line = self.palette.paint(Tone::Warm, words);
+            self.line(&line);
+        }
+        if unfinished > 0 {
+            self.line(&format!(
+                "{} on where it was",
+                count(unfinished, "unfinished run goes", "unfinished runs go")
+            ));
+        }
+        let run = context.same_store("run AGENT \"…\"");
+        self.faint(&format!("in another terminal: {run} · Ctrl-C here stops, runs are kept"));
+    }
+
+    /// The end was asked for.
+    pub(super) fn stopping(&mut self) {
+        if !self.json {
+            self.faint("stopping: what is under way is finished first; Ctrl-C again stops at once");
+        }
+    }
+
+    /// It is over.
+    pub(super) fn down(&mut self, command: &str, unfinished: usize) {
+        if self.json {
+            return self.event(&json!({"type": "dev_stopped", "unfinished": unfinished}));
+        }
+        if unfinished == 0 {
+            return self.line("dev is down; every run is over");
+        }
+        let runs = count(unfinished, "run is", "runs are");
+        self.line(&format!("dev is down; {runs} not over and will go on with:"));
+        self.line(&format!("  {command}"));
+    }
+
+    /// One record of any thread.
+    pub(super) fn record(&mut self, stored: &Stored) {
+        let Ok(placed) = decode(stored) else { return };
+        for event in events_of(stored.subject.thread.thread, &placed) {
+            if self.json {
+                let line = serde_json::to_string(&event).unwrap_or_default();
+                self.line(&line);
+            } else if let Some(say) = words(&event, self.palette) {
+                let head = format!("{} {} ", time(stored.at), short(event.thread));
+                let left = self.width().saturating_sub(columns(&head));
+                let line = format!("{}{}", self.palette.paint(Tone::Faint, &head), say(left));
+                self.line(&line);
+            }
+        }
+    }
+}
+
+fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// The end of an id, which `show` and `approve` take too.
+fn short(thread: ThreadId) -> String {
+    let id = thread.to_string();
+    id.get(id.len().saturating_sub(ENOUGH)..).unwrap_or_default().to_owned()
+}
+
+/// In UTC, as the journal is shown.
+fn time(at: Timestamp) -> String {
+    match jiff::Timestamp::from_millisecond(at.0) {
+        Ok(time) => time.strftime("%T").to_string(),
+        Err(_) => at.to_string(),
+    }
+}
+
+/// A line that is made once its width is known.
+type Words = Box<dyn FnOnce(usize) -> String>;
+
+fn plain(palette: Palette, tone: Tone, text: String) -> Words {
+    Box::new(move |width| palette.paint(tone, &cut(&text, width)))
+}
+
+/// What people want to know of an event; nothing of most.
+fn words(event: &ThreadEvent, palette: Palette) -> Option<Words> {
+    let say = |tone: Tone, text: String| Some(plain(palette, tone, text));
+    match &event.event {
+        Event::Input { input, text } if input == "decision" => {
+            say(Tone::Faint, format!("a person decided {}", one_line(text)))
+        }
+        Event::Input { input, text } => say(Tone::Plain, format!("▌ {input}: {}", one_line(text))),
+        Event::ToolCall { tool, tool_call_id, .. } => {
+            say(Tone::Faint, format!("→ {} ({tool_call_id})", one_line(tool)))
+        }
+        Event::ApprovalAsked { tool, tool_call_id, .. } => {
+            let thread = short(event.thread);
+            let tool = one_line(tool);
+            let ask = format!("⚠ {tool} waits: systole approve {thread} {tool_call_id} [--deny]");
+            say(Tone::Warm, ask)
+        }
+        Event::Observation { tool_call_id, code: Some(code), .. } => {
+            say(Tone::Warm, format!("✗ call {tool_call_id}: {}", code.as_str().replace('_', " ")))
+        }
+        Event::RunFinished { .. } => {
+            let finished = event.event.clone();
+            Some(Box::new(move |width| {
+                summary::lines(&finished, None, width, palette)
+                    .into_iter()
+                    .next()
+                    .unwrap_or_default()
+            }))
+        }
+        Event::Parked { parked, why } => {
+            say(Tone::Bad, format!("! record {parked} was set aside: {}", one_line(why)))
+        }
+        Event::TurnStarted { .. }
+        | Event::Delta { .. }
+        | Event::TurnCompleted { .. }
+        | Event::TurnSealed { .. }
+        | Event::ToolStarted { .. }
+        | Event::ToolBarred { .. }
+        | Event::Phase { .. }
+        | Event::Observation { code: None, .. } => None,
+    }
+}

@@ -1,0 +1,258 @@
+//! `systole threads`: all threads, newest first, one a line.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+
+use planner_core::Thread;
+use planner_core::next_turn::next_agent;
+use planner_core::phase::phase;
+use planner_core::thread::Logged;
+use ports::journal::Journal;
+use proto::event::Event;
+use proto::fact::Outcome;
+use proto::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Context, print};
+use crate::arguments::{ThreadState, Threads};
+use crate::failure::{Exit, Failure};
+use crate::follow::Follower;
+use crate::inputs::tenant;
+use crate::screen::call_line::span;
+use crate::screen::canvas::terminal_columns;
+use crate::screen::style::{Palette, Tone};
+use crate::screen::text::{columns, cut, one_line};
+use crate::wiring::{clock, read_store};
+
+/// The most threads that are looked at.
+const MOST: usize = 1000;
+/// The most that `show` lists.
+const SHOWN: usize = 200;
+/// The width where there is no terminal.
+const PAGE: usize = 120;
+
+/// Lists them.
+pub(crate) async fn threads(context: &Context, asked: &Threads) -> Result<Exit, Failure> {
+    let path = &context.common.store;
+    if !path.exists() {
+        let why = format!("{} does not exist: nothing has run here yet", path.display());
+        return Err(Failure::not_found(why));
+    }
+    let journal = read_store(path)?;
+    let most = usize::try_from(asked.limit).unwrap_or(MOST);
+    let wanted = |entry: &Entry| asked.state.is_empty() || asked.state.contains(&entry.state());
+    let entries = entries(&journal, most, wanted).await?;
+    print(&listed(&entries, context, asked.json))?;
+    Ok(Exit::Done)
+}
+
+/// The same for `show` without a thread.
+pub(super) async fn all(
+    context: &Context,
+    journal: &Arc<dyn Journal>,
+    json: bool,
+) -> Result<String, Failure> {
+    Ok(listed(&entries(journal, SHOWN, |_| true).await?, context, json))
+}
+
+struct Entry {
+    thread: Thread,
+    finished: Option<Event>,
+    words: String,
+}
+
+async fn entries(
+    journal: &Arc<dyn Journal>,
+    most: usize,
+    wanted: impl Fn(&Entry) -> bool,
+) -> Result<Vec<Entry>, Failure> {
+    let mut entries = Vec::new();
+    for place in journal.threads(&tenant(), MOST).await? {
+        let mut follower = Follower::new(Arc::clone(journal), place);
+        let mut finished = None;
+        follower
+            .look(&mut |(event, _)| {
+                if matches!(event.event, Event::RunFinished { .. }) {
+                    finished = Some(event.event.clone());
+                }
+            })
+            .await?;
+        let thread = follower.thread().clone();
+        let words = first_words(&thread);
+        let entry = Entry { thread, finished, words };
+        if wanted(&entry) {
+            entries.push(entry);
+        }
+        if entries.len() >= most {
+            break;
+        }
+    }
+    Ok(entries)
+}
+
+fn first_words(thread: &Thread) -> String {
+    let logged = thread.log.iter().find_map(|logged| match logged {
+        Logged::User { text, .. } => Some(text.as_str()),
+        Logged::Note { .. } | Logged::Turn { .. } => None,
+    });
+    let unread = thread.unread.first().map(|unread| unread.message.text.as_str());
+    one_line(logged.or(unread).unwrap_or_default())
+}
+
+impl Entry {
+    fn state(&self) -> ThreadState {
+        if !self.thread.is_at_rest() {
+            let mut open = self.thread.open_calls();
+            let waits = open.any(|call| call.asked.is_some() && call.decision.is_none());
+            return if waits { ThreadState::Waiting } else { ThreadState::Running };
+        }
+        match &self.finished {
+            Some(Event::RunFinished { outcome: Outcome::Answered, .. }) => ThreadState::Answered,
+            Some(Event::RunFinished { outcome: Outcome::Failed, .. }) => ThreadState::Failed,
+            Some(Event::RunFinished { outcome: Outcome::Stopped, .. }) => ThreadState::Stopped,
+            Some(_) | None => ThreadState::Empty,
+        }
+    }
+
+    fn turns(&self) -> u32 {
+        match (&self.thread.run, &self.finished) {
+            (Some(run), _) => run.turns,
+            (None, Some(Event::RunFinished { turns, .. })) => *turns,
+            (None, Some(_) | None) => 0,
+        }
+    }
+
+    /// Its state and, while a run is not over, the phase of the run.
+    fn standing(&self) -> String {
+        let state = self.state().as_str();
+        if self.thread.is_at_rest() {
+            return state.to_owned();
+        }
+        format!("{state} {}", phase(&self.thread))
+    }
+
+    fn age(&self, now: Timestamp) -> String {
+        age(now.since(self.thread.head.at))
+    }
+
+    fn agent(&self) -> String {
+        next_agent(&self.thread).map_or_else(|| "-".to_owned(), |agent| agent.to_string())
+    }
+}
+
+impl ThreadState {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Answered => "answered",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+            Self::Empty => "empty",
+        }
+    }
+
+    fn tone(self) -> Tone {
+        match self {
+            Self::Running | Self::Waiting => Tone::Warm,
+            Self::Answered => Tone::Good,
+            Self::Failed | Self::Stopped => Tone::Bad,
+            Self::Empty => Tone::Plain,
+        }
+    }
+}
+
+fn listed(entries: &[Entry], context: &Context, json: bool) -> String {
+    let lines: Vec<String> = if json {
+        entries.iter().map(|entry| as_json(entry).to_string()).collect()
+    } else if entries.is_empty() {
+        vec!["no threads".to_owned()]
+    } else {
+        table(entries, clock().now(), width(), context.palette())
+    };
+    lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
+}
+
+fn width() -> usize {
+    if io::stdout().is_terminal() { terminal_columns().saturating_sub(1) } else { PAGE }
+}
+
+/// How wide each column is.
+struct Widths {
+    agent: usize,
+    state: usize,
+    age: usize,
+    all: usize,
+}
+
+fn table(entries: &[Entry], now: Timestamp, width: usize, palette: Palette) -> Vec<String> {
+    let widest = |of: &dyn Fn(&Entry) -> String| {
+        entries.iter().map(|entry| columns(&of(entry))).max().unwrap_or(0)
+    };
+    let widths = Widths {
+        agent: widest(&Entry::agent).min(16),
+        state: widest(&Entry::standing),
+        age: widest(&|entry| entry.age(now)),
+        all: width,
+    };
+    entries.iter().map(|entry| as_text(entry, now, &widths, palette)).collect()
+}
+
+fn as_text(entry: &Entry, now: Timestamp, widths: &Widths, palette: Palette) -> String {
+    let pad = |text: &str, to: usize| " ".repeat(to.saturating_sub(columns(text)));
+    let (standing, age) = (entry.standing(), entry.age(now));
+    let agent = cut(&entry.agent(), widths.agent);
+    let turns = format!("{:>2} t", entry.turns());
+    let taken = [26, widths.agent, widths.state, columns(&turns), widths.age, 10];
+    let left = widths.all.saturating_sub(taken.into_iter().sum());
+    let line = format!(
+        "{}  {agent}{}  {}{}  {turns}  {}{}  {}",
+        entry.thread.place.thread,
+        pad(&agent, widths.agent),
+        palette.paint(entry.state().tone(), &standing),
+        pad(&standing, widths.state),
+        pad(&age, widths.age),
+        palette.paint(Tone::Faint, &age),
+        cut(&entry.words, left),
+    );
+    line.trim_end().to_owned()
+}
+
+/// A span in one short word.
+fn age(span_: std::time::Duration) -> String {
+    match span_.as_secs() {
+        0 => span(span_),
+        seconds @ 1..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min", seconds / 60),
+        seconds @ 3600..86_400 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
+fn as_json(entry: &Entry) -> Value {
+    json!({
+        "thread": entry.thread.place.thread,
+        "agent": next_agent(&entry.thread),
+        "state": entry.state().as_str(),
+        "phase": phase(&entry.thread).as_str(),
+        "unfinished": !entry.thread.is_at_rest(),
+        "turns": entry.turns(),
+        "runs": entry.thread.runs,
+        "last_at": entry.thread.head.at,
+        "finished": entry.finished,
+        "text": entry.words,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn ages_are_short() {
+        let told = [999, 59_000, 61_000, 7_300_000, 200_000_000].map(Duration::from_millis);
+        assert_eq!(told.map(age), ["999 ms", "59 s", "1 min", "2 h", "2 d"]);
+    }
+}
