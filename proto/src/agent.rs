@@ -113,10 +113,30 @@ pub struct Agent {
     /// JSON Schema of the answer, when it has to be JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
+    /// What the model costs; without it money counts only where the provider tells the cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
     /// How long an approval may wait, in milliseconds.
     pub approval_ms: u64,
     /// Hash over the agent's file.
     pub fingerprint: Fingerprint,
+}
+
+/// What a model costs, in billionths of a US dollar per token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Price {
+    /// A token sent.
+    pub input_nano_usd: u64,
+    /// A token received.
+    pub output_nano_usd: u64,
+}
+
+impl Price {
+    /// Millionths of a dollar for these tokens, rounded up.
+    pub fn micro_usd(self, prompt_tokens: u64, completion_tokens: u64) -> u64 {
+        let input = prompt_tokens.saturating_mul(self.input_nano_usd);
+        input.saturating_add(completion_tokens.saturating_mul(self.output_nano_usd)).div_ceil(1000)
+    }
 }
 
 fn yes() -> bool {

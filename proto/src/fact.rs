@@ -135,6 +135,8 @@ pub enum SealReason {
     StreamBroken,
     /// The user interrupted or cancelled.
     Interrupted,
+    /// Its owner shut down in good order before a call went out; the request is made again.
+    HandedBack,
 }
 
 /// The reply was cut short.

@@ -114,6 +114,14 @@ pub struct ReplyEnd {
     pub opaque: Option<Value>,
 }
 
+impl ReplyEnd {
+    /// The end of a reply that was longer than anybody wanted.
+    pub fn cut() -> Self {
+        let finish = Some(Finish::Length);
+        Self { finish, usage: None, model: None, confidence: None, opaque: None }
+    }
+}
+
 /// What happens while a reply streams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]

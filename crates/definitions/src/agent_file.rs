@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proto::agent::{Agent, EarlyDispatch, Limits, Protocol, turns_for_complexity};
+use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol, turns_for_complexity};
 use proto::hash;
 use proto::ids::{AgentName, ToolName};
 use serde_json::Value;
@@ -107,6 +107,7 @@ fn agent(who: Who, tools: Vec<ToolName>, limits: Limits, policy: Policy) -> Agen
         limits,
         end_intent: policy.end_intent,
         output_schema: policy.output_schema,
+        price: policy.price,
         approval_ms: policy.approval_ms,
         fingerprint: hash::fingerprint(""),
     };
@@ -242,6 +243,7 @@ struct Policy {
     early_dispatch: EarlyDispatch,
     end_intent: bool,
     output_schema: Option<Value>,
+    price: Option<Price>,
     approval_ms: u64,
 }
 
@@ -266,6 +268,10 @@ impl Policy {
             Some(at) => parameters::read_any(&at, report).map(Some),
             None => Some(None),
         };
+        let price = match fields.get("price") {
+            Some(at) => price(&at, report).map(Some),
+            None => Some(None),
+        };
         let approval_s = match fields.get("approval_timeout_s") {
             Some(at) => at.whole(1, 30 * 24 * 3600, report),
             None => Some(APPROVAL_TIMEOUT_S),
@@ -278,9 +284,23 @@ impl Policy {
             early_dispatch: early?,
             end_intent: end_intent?,
             output_schema: output_schema?,
+            price: price?,
             approval_ms: approval_s?.saturating_mul(1000),
         })
     }
+}
+
+/// US dollars per million tokens.
+fn price(at: &Place<'_>, report: &mut Report) -> Option<Price> {
+    let mut fields = Fields::of(at, report)?;
+    let mut part = |name, report: &mut Report| {
+        let dollars = fields.required(name, "US dollars per million tokens", report)?;
+        // A dollar for a million tokens is a thousand billionths for one.
+        format!("{:.0}", dollars.number(0.0, 1_000_000.0, report)? * 1000.0).parse().ok()
+    };
+    let (input, output) = (part("input", report), part("output", report));
+    fields.close(report);
+    Some(Price { input_nano_usd: input?, output_nano_usd: output? })
 }
 
 /// `true`, `false`, `on` or `off`.

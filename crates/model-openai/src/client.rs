@@ -75,7 +75,7 @@ impl OpenAiModel {
         loop {
             let error = match self.attempt(target, request, &body).await {
                 Ok(reply) => return Ok(reply),
-                Err(error) => error,
+                Err(error) => endpoint.without_key(error),
             };
             let jitter = |most| self.ids.jitter(most);
             let pause = retry::pause(&error, attempt, &endpoint.patience, &jitter);
@@ -120,7 +120,7 @@ impl Model for OpenAiModel {
         let mut last = nowhere();
         for target in &self.targets {
             match self.ask_one(target, request).await {
-                Ok(reply) => return Ok(into_stream(reply)),
+                Ok(reply) => return Ok(into_stream(reply, target.endpoint.clone())),
                 Err(error) => {
                     tracing::warn!(endpoint = %target.endpoint.base_url, %error, "the model failed");
                     last = error;
@@ -131,12 +131,12 @@ impl Model for OpenAiModel {
     }
 }
 
-fn into_stream(reply: Reply) -> ReplyStream {
-    let next = |mut reply: Reply| async move {
-        let signal = reply.next().await?;
-        Some((signal, reply))
+fn into_stream(reply: Reply, endpoint: Endpoint) -> ReplyStream {
+    let next = |(mut reply, endpoint): (Reply, Endpoint)| async move {
+        let signal = reply.next().await?.map_err(|error| endpoint.without_key(error));
+        Some((signal, (reply, endpoint)))
     };
-    stream::unfold(reply, next).boxed()
+    stream::unfold((reply, endpoint), next).boxed()
 }
 
 fn nowhere() -> ModelError {

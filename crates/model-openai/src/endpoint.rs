@@ -3,10 +3,15 @@
 use std::fmt;
 use std::time::Duration;
 
+use proto::model::ModelError;
+
 use crate::profile::Profile;
 use crate::reader::Think;
 
 const DEFAULT_BASE: &str = "https://api.openai.com/v1";
+
+/// A shorter key is one that a local server does not look at, and may be a part of any text.
+const SHORTEST_SECRET: usize = 6;
 
 /// How long each part of a reply may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +103,14 @@ pub enum BadEndpoint {
 }
 
 impl Endpoint {
+    /// The same without the key, should a provider have sent it back in its words.
+    pub(crate) fn without_key(&self, mut error: ModelError) -> ModelError {
+        if self.api_key.len() >= SHORTEST_SECRET {
+            error.message = error.message.replace(&self.api_key, "[redacted key]");
+        }
+        error
+    }
+
     /// An endpoint with the usual patience; its profile is guessed from the address.
     pub fn new(base_url: impl Into<String>, api_key: impl Into<String>) -> Self {
         let base_url = base_url.into().trim().trim_end_matches('/').to_owned();

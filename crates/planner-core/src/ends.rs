@@ -87,7 +87,7 @@ pub fn spent(view: &View<'_>, run: &Run, agent: &Agent) -> Option<EndReason> {
     let limits = &agent.limits;
     let max_turns =
         run.complexity.map_or(limits.max_turns, |c| turns_for_complexity(c.clamp(1, 5)));
-    if run.turns >= max_turns {
+    if run.turns.saturating_sub(run.handed_back) >= max_turns {
         return Some(EndReason::MaxTurns);
     }
     if run.usage.tokens() >= limits.max_tokens {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::call::{Disposition, RequestedCall, Start, ToolCall};
 use proto::error_code::ErrorCode;
-use proto::fact::{Fact, RunFinished, TurnCompleted, TurnSealed, TurnStarted, Usage};
+use proto::fact::{Fact, RunFinished, SealReason, TurnCompleted, TurnSealed, TurnStarted, Usage};
 use proto::ids::{Sequence, ToolCallId};
 use proto::input::{Decision, Input, InputBody, Message};
 use proto::observation::Observation;
@@ -197,6 +197,9 @@ impl Thread {
             opaque: None,
             calls: calls.clone(),
         });
+        if let (SealReason::HandedBack, Some(run)) = (turn.why, &mut self.run) {
+            run.handed_back = run.handed_back.saturating_add(1);
+        }
         let text = turn.text.clone();
         let reply = Reply { turn: turn.turn, text, calls, sealed: true, confidence: None };
         self.end_turn(reply, turn.usage);
@@ -372,6 +375,7 @@ impl Run {
             usage: Usage::default(),
             calls: 0,
             repairs: 0,
+            handed_back: 0,
         }
     }
 }

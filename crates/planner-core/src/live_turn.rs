@@ -2,16 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use proto::agent::EarlyDispatch;
+use proto::agent::{EarlyDispatch, Price};
 use proto::call::{Disposition, RequestedCall, ToolCall};
 use proto::fact::{SealReason, TurnCompleted, TurnSealed, Usage};
 use proto::ids::{Sequence, ToolCallId};
-use proto::model::{BrokenCall, ReadyCall, ReplyEnd};
+use proto::model::{BrokenCall, Finish, ReadyCall, ReplyEnd};
 use proto::time::Timestamp;
 
 use crate::accept::{Judge, void_finish_beside_others};
 use crate::calls::{CallPlace, tool_call};
+use crate::prompt::tokens;
 use crate::view::Spans;
+
+/// Bytes of text and reasoning after which a reply is cut: half of what the smallest bus takes.
+const LONGEST: usize = 512 * 1024;
+/// What a reader of a reply sees that the model could not end.
+const CUT: &str = "\n[The reply was cut here: it reached its length limit.]";
 
 /// A reply while it streams.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +29,33 @@ pub struct LiveTurn {
     reasoning: String,
     calls: BTreeMap<u32, RequestedCall>,
     dispatched: Vec<ToolCallId>,
+    meter: Meter,
+    /// What earlier tries of this turn cost.
+    wasted: Usage,
+}
+
+/// What a request costs before a word came back, and what a word costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meter {
+    /// A guess at the tokens of the request.
+    pub prompt_tokens: u64,
+    /// What the model costs, when that is known.
+    pub price: Option<Price>,
+}
+
+impl Meter {
+    /// What was counted or, failing that, guessed; with its money.
+    pub fn usage(self, counted: Option<Usage>, words: [&str; 2]) -> Usage {
+        let guess = || {
+            let spoken: usize = words.into_iter().map(tokens).sum();
+            let completion_tokens = u64::try_from(spoken).unwrap_or(u64::MAX);
+            Usage { prompt_tokens: self.prompt_tokens, completion_tokens, micro_usd: None }
+        };
+        let usage = counted.unwrap_or_else(guess);
+        let priced =
+            self.price.map(|price| price.micro_usd(usage.prompt_tokens, usage.completion_tokens));
+        Usage { micro_usd: usage.micro_usd.or(priced), ..usage }
+    }
 }
 
 impl LiveTurn {
@@ -36,7 +69,20 @@ impl LiveTurn {
             reasoning: String::new(),
             calls: BTreeMap::new(),
             dispatched: Vec::new(),
+            meter: Meter::default(),
+            wasted: Usage::default(),
         }
+    }
+
+    /// The same with what it costs.
+    #[must_use]
+    pub fn metered(self, meter: Meter) -> Self {
+        Self { meter, ..self }
+    }
+
+    /// What the turn has cost, by the provider's count or by a guess.
+    fn usage(&self, counted: Option<Usage>) -> Usage {
+        self.wasted.plus(self.meter.usage(counted, [&self.text, &self.reasoning]))
     }
 
     /// More of what the model says; answers with the offset of the new part, in bytes.
@@ -58,14 +104,22 @@ impl LiveTurn {
         (&self.text, &self.reasoning)
     }
 
+    /// Whether it is longer than a record should be; the rest is not waited for.
+    pub fn is_overlong(&self) -> bool {
+        self.text.len().saturating_add(self.reasoning.len()) >= LONGEST
+    }
+
     /// Whether the reply has left no trace yet, so that the request may simply be repeated.
     pub fn is_untouched(&self) -> bool {
         self.dispatched.is_empty()
     }
 
-    /// Forgets the reply so far, to ask again.
+    /// Forgets the reply so far, to ask again; what it cost was paid.
     pub fn reset(&mut self) {
-        *self = Self::new(self.run, self.turn, self.started);
+        let spoke = !(self.text.is_empty() && self.reasoning.is_empty());
+        let wasted = if spoke { self.usage(None) } else { self.wasted };
+        let fresh = Self::new(self.run, self.turn, self.started);
+        *self = Self { meter: self.meter, wasted, ..fresh };
     }
 
     /// A call whose arguments have closed. Answers with the record to append now, if it may go out
@@ -102,17 +156,19 @@ impl LiveTurn {
 
     /// The reply ended: the record that names every call of the turn.
     pub fn complete(self, end: ReplyEnd, asked_model: &str) -> TurnCompleted {
+        let usage = self.usage(end.usage);
+        let cut = end.finish == Some(Finish::Length);
         let mut calls: Vec<RequestedCall> = self.calls.into_values().collect();
         void_finish_beside_others(&mut calls);
         TurnCompleted {
             run: self.run,
             turn: self.turn,
             started: self.started,
-            text: self.text,
+            text: if cut { self.text + CUT } else { self.text },
             reasoning: self.reasoning,
             calls,
             model: end.model.unwrap_or_else(|| asked_model.to_owned()),
-            usage: end.usage.unwrap_or_default(),
+            usage,
             confidence: end.confidence,
             opaque: end.opaque,
         }
@@ -120,6 +176,7 @@ impl LiveTurn {
 
     /// The reply was cut: the record that keeps exactly the calls that are in the journal.
     pub fn seal(self, why: SealReason) -> TurnSealed {
+        let usage = self.usage(None);
         let Self { dispatched, calls, .. } = self;
         let calls = calls.into_values().filter(|call| dispatched.contains(&call.tool_call_id));
         TurnSealed {
@@ -130,7 +187,7 @@ impl LiveTurn {
             reasoning: self.reasoning,
             calls: calls.collect(),
             why,
-            usage: Usage::default(),
+            usage,
         }
     }
 }
@@ -142,5 +199,56 @@ fn may_go_early(policy: EarlyDispatch, call: &RequestedCall) -> bool {
         EarlyDispatch::Off => false,
         EarlyDispatch::Safe => ready && safe,
         EarlyDispatch::All => ready,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRICE: Price = Price { input_nano_usd: 1_000, output_nano_usd: 2_000 };
+
+    fn turn() -> LiveTurn {
+        LiveTurn::new(1, 1, Sequence(3)).metered(Meter { prompt_tokens: 100, price: Some(PRICE) })
+    }
+
+    fn end(finish: Finish, usage: Option<Usage>) -> ReplyEnd {
+        ReplyEnd { finish: Some(finish), usage, ..ReplyEnd::cut() }
+    }
+
+    #[test]
+    fn what_the_provider_counts_is_priced() {
+        let usage = Usage { prompt_tokens: 10, completion_tokens: 5, micro_usd: None };
+        let told = turn().complete(end(Finish::Stop, Some(usage)), "m").usage;
+        assert_eq!(told, Usage { micro_usd: Some(20), ..usage });
+        let known = Usage { micro_usd: Some(7), ..usage };
+        assert_eq!(turn().complete(end(Finish::Stop, Some(known)), "m").usage, known);
+    }
+
+    #[test]
+    fn what_nobody_counts_is_guessed_also_for_a_cut_reply_and_a_try_that_broke() {
+        let mut live = turn();
+        live.say("twelve bytes");
+        let spoken = u64::try_from(tokens("twelve bytes")).unwrap();
+        let once = Usage {
+            prompt_tokens: 100,
+            completion_tokens: spoken,
+            micro_usd: Some(100 + 2 * spoken),
+        };
+        assert_eq!(live.clone().seal(SealReason::StreamBroken).usage, once);
+        live.reset();
+        live.say("twelve bytes");
+        assert_eq!(live.complete(end(Finish::Stop, None), "m").usage, once.plus(once));
+    }
+
+    #[test]
+    fn a_reply_that_was_cut_says_so_and_one_that_never_ends_is_cut() {
+        let mut live = turn();
+        live.say(&"x".repeat(LONGEST - 1));
+        assert!(!live.is_overlong());
+        live.think("y");
+        assert!(live.is_overlong());
+        let completed = live.complete(ReplyEnd::cut(), "m");
+        assert!(completed.text.ends_with(CUT));
     }
 }

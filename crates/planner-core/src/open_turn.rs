@@ -2,10 +2,11 @@
 
 use proto::call::RequestedCall;
 use proto::error_code::ErrorCode;
-use proto::fact::{EndReason, Fact, Outcome, SealReason, TurnSealed, TurnStarted, Usage};
+use proto::fact::{EndReason, Fact, Outcome, SealReason, TurnSealed, TurnStarted};
 
 use crate::calls::{earliest_deadline, is_armed};
 use crate::ends;
+use crate::live_turn::Meter;
 use crate::next_turn;
 use crate::thread::OpenTurn;
 use crate::view::{Branch, Decision, Owner, Step, View};
@@ -104,6 +105,8 @@ fn crash_loop(view: &View<'_>) -> Decision {
 /// that are in the journal.
 pub fn seal(view: &View<'_>, open: &OpenTurn, why: SealReason) -> TurnSealed {
     let (text, reasoning) = view.kept;
+    let price = view.agents.agent(&open.started.agent).and_then(|agent| agent.price);
+    let meter = Meter { prompt_tokens: 0, price };
     TurnSealed {
         run: open.started.run,
         turn: open.started.turn,
@@ -112,7 +115,7 @@ pub fn seal(view: &View<'_>, open: &OpenTurn, why: SealReason) -> TurnSealed {
         reasoning: reasoning.to_owned(),
         calls: dispatched_calls(view, open),
         why,
-        usage: Usage::default(),
+        usage: meter.usage(None, [text, reasoning]),
     }
 }
 

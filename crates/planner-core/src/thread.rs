@@ -106,6 +106,8 @@ pub struct Run {
     pub calls: u32,
     /// Answers that were sent back to the model.
     pub repairs: u32,
+    /// Turns that were handed back before anything came of them.
+    pub handed_back: u32,
 }
 
 /// A turn whose reply is not in the journal yet.

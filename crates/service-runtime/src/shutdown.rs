@@ -36,6 +36,11 @@ impl Shutdown {
         self.drain.cancelled().await;
     }
 
+    /// Whether the second step was asked.
+    pub fn is_abandoned(&self) -> bool {
+        self.abandon.is_cancelled()
+    }
+
     /// Waits for the second step.
     pub async fn abandoned(&self) {
         self.abandon.cancelled().await;

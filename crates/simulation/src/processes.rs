@@ -245,6 +245,7 @@ fn agent(name: &str) -> Agent {
         limits,
         end_intent: true,
         output_schema: (name == "json").then(|| json!({"type": "object", "required": ["mark"]})),
+        price: None,
         approval_ms: 12_000,
         fingerprint: fingerprint(name),
     }

@@ -1,6 +1,6 @@
 //! One message of every kind, with every field in use somewhere.
 
-use proto::agent::{Agent, EarlyDispatch, Limits, Protocol};
+use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol};
 use proto::call::{Approved, Barred, Disposition, RequestedCall, Start, Started, Terms, ToolCall};
 use proto::envelope::Envelope;
 use proto::error_code::ErrorCode;
@@ -345,6 +345,7 @@ fn agent() -> Agent {
         limits: Limits::default(),
         end_intent: false,
         output_schema: Some(json!({"type": "object"})),
+        price: Some(Price { input_nano_usd: 150, output_nano_usd: 600 }),
         approval_ms: 900_000,
         fingerprint: fingerprint(),
     }

@@ -39,6 +39,8 @@ const LOST_PAUSE: Duration = Duration::from_millis(20);
 const BUS_PAUSE: Duration = Duration::from_secs(2);
 /// Pause for a record that only newer processes can read.
 const TOO_NEW_PAUSE: Duration = Duration::from_secs(30);
+/// What a handling may still take once everything was abandoned.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Pause when no further model request may be opened here.
 const FULL_PAUSE: Duration = Duration::from_millis(500);
 
@@ -60,8 +62,8 @@ pub(crate) async fn handle(
     let guard = shared.held.hold(delivery.token.clone());
     let verdict = tokio::select! {
         biased;
-        () = shutdown.abandoned() => Verdict::HandBack(Duration::ZERO),
-        verdict = Look::new(&shared, &delivery, permit).run() => verdict,
+        () = out_of_time(&shutdown) => Verdict::HandBack(Duration::ZERO),
+        verdict = Look::new(&shared, &delivery, permit, &shutdown).run() => verdict,
     };
     let queues = shared.ports.queues.as_ref();
     let ended = matches!(verdict, Verdict::Rested);
@@ -78,11 +80,18 @@ pub(crate) async fn handle(
     }
 }
 
+/// An open turn may still say that it is handed back.
+async fn out_of_time(shutdown: &Shutdown) {
+    shutdown.abandoned().await;
+    tokio::time::sleep(LAST_WORDS).await;
+}
+
 type Kept = Option<Arc<Thread>>;
 
 /// One handling.
 struct Look<'a> {
     shared: &'a Shared,
+    shutdown: &'a Shutdown,
     place: ThreadRef,
     wake: Wake,
     /// When the waking record was stored, and whether it was delivered before.
@@ -101,11 +110,17 @@ struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    fn new(shared: &'a Shared, delivery: &Delivery, permit: Option<OwnedSemaphorePermit>) -> Self {
+    fn new(
+        shared: &'a Shared,
+        delivery: &Delivery,
+        permit: Option<OwnedSemaphorePermit>,
+        shutdown: &'a Shutdown,
+    ) -> Self {
         let leaf = &delivery.stored.subject.leaf;
         let by_others = *leaf == Leaf::Observation && delivery.count <= 1;
         Self {
             shared,
+            shutdown,
             place: delivery.stored.subject.thread.clone(),
             wake: Wake { sequence: delivery.stored.sequence, tick: *leaf == Leaf::Tick },
             stored_at: delivery.stored.at,
@@ -275,7 +290,7 @@ impl<'a> Look<'a> {
         let metrics = &self.shared.config.metrics;
         let timer = metrics.model_seconds.start_timer();
         metrics.turns_in_flight.inc();
-        let reasoned = reason(self.shared, thread, &running).await;
+        let reasoned = reason(self.shared, thread, (&running, self.shutdown)).await;
         metrics.turns_in_flight.dec();
         timer.observe_duration();
         self.turn_permit = None;
@@ -286,6 +301,9 @@ impl<'a> Look<'a> {
             Ok(Reasoned::Landed(sequence)) => self.moved(sequence),
             Ok(Reasoned::Lost(sequence)) => self.note_lost(sequence).await?,
             Err(error) => return Err(bus_failed(&error)),
+        }
+        if self.shutdown.is_abandoned() {
+            return Err(Verdict::HandBack(Duration::ZERO));
         }
         Ok(kept)
     }
@@ -351,10 +369,13 @@ impl<'a> Look<'a> {
         Ok(carried)
     }
 
-    /// A turn is only begun when a model request may be opened here.
+    /// A turn is only begun when a model request may be opened here, and not on the way out.
     fn admit(&mut self, fact: &Fact) -> Option<Verdict> {
         if !matches!(fact, Fact::TurnStarted(_)) {
             return None;
+        }
+        if self.shutdown.is_draining() {
+            return Some(Verdict::HandBack(Duration::ZERO));
         }
         self.evaluated = None;
         if self.turn_permit.is_none() {

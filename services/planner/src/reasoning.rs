@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use planner_core::accept::Judge;
-use planner_core::live_turn::LiveTurn;
+use planner_core::live_turn::{LiveTurn, Meter};
 use planner_core::prompt::{self, PromptError};
 use planner_core::thread::OpenTurn;
 use planner_core::toolbox::Toolbox;
@@ -26,6 +26,7 @@ use proto::model::{
     BrokenCall, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ReadyCall, ReplyEnd,
 };
 use proto::time::Timestamp;
+use service_runtime::shutdown::Shutdown;
 use tokio::time::Instant;
 
 use crate::chain::Chain;
@@ -53,13 +54,15 @@ enum Streamed {
     Stopped,
     Lost(Sequence),
     Broken(ModelError),
+    /// This process has no time left.
+    Abandoned,
 }
 
 /// Asks the model for the thread's open turn and records what came.
 pub(crate) async fn reason(
     shared: &Shared,
     thread: Arc<Thread>,
-    running: &RunningGuard,
+    (running, shutdown): (&RunningGuard, &Shutdown),
 ) -> Result<Reasoned, BusError> {
     let Some(open) = thread.run.as_ref().and_then(|run| run.open.clone()) else {
         return Ok(Reasoned::Lost(thread.head.sequence));
@@ -70,9 +73,9 @@ pub(crate) async fn reason(
     };
     let toolbox = shared.tools.current().await;
     let request = prompt::request(&thread, agent, &toolbox);
-    let mut turn = Turn::new(shared, &thread, agent, &toolbox, &open);
+    let mut turn = Turn::new(shared, &thread, agent, &toolbox, &open, shutdown);
     match request {
-        Ok(request) => turn.ask_until_done(&request, running).await,
+        Ok(request) => turn.asking(&request, agent).ask_until_done(&request, running).await,
         Err(error) => turn.cannot_ask(&error).await,
     }
 }
@@ -87,6 +90,7 @@ struct Turn<'a> {
     speech: Speech<'a>,
     ids: BTreeSet<ToolCallId>,
     deadline: Instant,
+    shutdown: &'a Shutdown,
 }
 
 impl<'a> Turn<'a> {
@@ -96,6 +100,7 @@ impl<'a> Turn<'a> {
         agent: &'a Agent,
         toolbox: &'a Toolbox,
         open: &'a OpenTurn,
+        shutdown: &'a Shutdown,
     ) -> Self {
         let started = &open.started;
         let (live, working) = (shared.ports.live.as_ref(), shared.ports.working.as_ref());
@@ -111,7 +116,16 @@ impl<'a> Turn<'a> {
             speech: Speech::new(live, working, &thread.place, open.sequence, started.turn),
             ids: BTreeSet::new(),
             deadline: now.checked_add(left).unwrap_or(now),
+            shutdown,
         }
+    }
+
+    /// Knows what the request costs.
+    fn asking(&mut self, request: &ModelRequest, agent: &Agent) -> &mut Self {
+        let tokens = prompt::request_tokens(request);
+        let prompt_tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
+        self.live = self.take_live().metered(Meter { prompt_tokens, price: agent.price });
+        self
     }
 
     async fn ask_until_done(
@@ -127,6 +141,7 @@ impl<'a> Turn<'a> {
                 Streamed::Ended(end) => return self.complete(end, &request.model).await,
                 Streamed::Stopped => return self.seal(SealReason::Interrupted).await,
                 Streamed::Lost(last) => return Ok(Reasoned::Lost(last)),
+                Streamed::Abandoned => return self.hand_back().await,
                 Streamed::Broken(error) => {
                     tracing::warn!(thread = %self.thread.place, %error, kind = ?error.kind, "the reply broke");
                     if !self.live.is_untouched() {
@@ -136,30 +151,34 @@ impl<'a> Turn<'a> {
                         return self.give_up(&error).await;
                     }
                     tries += 1;
-                    if self.pause(tries, &error, running).await? {
-                        return self.seal(SealReason::Interrupted).await;
+                    match self.pause(tries, &error, running).await? {
+                        Some(Streamed::Abandoned) => return self.hand_back().await,
+                        Some(_) => return self.seal(SealReason::Interrupted).await,
+                        None => self.live.reset(),
                     }
-                    self.live.reset();
                 }
             }
         }
     }
 
-    /// Waits before the next try; answers whether the turn was stopped meanwhile.
+    /// Waits before the next try; answers what ended the turn meanwhile.
     async fn pause(
         &self,
         tries: u32,
         error: &ModelError,
         running: &RunningGuard,
-    ) -> Result<bool, BusError> {
+    ) -> Result<Option<Streamed>, BusError> {
         let doublings = tries.saturating_sub(1).min(6);
         let own = self.shared.config.model_backoff.saturating_mul(1 << doublings);
         let jitter = self.shared.ports.ids.jitter(own / 4);
         let pause = error.retry_after.unwrap_or(own).min(LONGEST_PAUSE).saturating_add(jitter);
         tokio::select! {
             biased;
-            () = running.nudged() => Ok(matches!(self.look().await?, Some(Streamed::Stopped))),
-            () = tokio::time::sleep(pause) => Ok(false),
+            () = self.shutdown.abandoned() => Ok(Some(Streamed::Abandoned)),
+            () = running.nudged() => {
+                Ok(self.look().await?.filter(|end| matches!(end, Streamed::Stopped)))
+            }
+            () = tokio::time::sleep(pause) => Ok(None),
         }
     }
 
@@ -168,12 +187,14 @@ impl<'a> Turn<'a> {
         request: &ModelRequest,
         running: &RunningGuard,
     ) -> Result<Streamed, BusError> {
+        let shutdown = self.shutdown;
         let model = Arc::clone(&self.shared.ports.model);
         let ask = model.ask(request);
         tokio::pin!(ask);
         let mut reply = loop {
             tokio::select! {
                 biased;
+                () = shutdown.abandoned() => return Ok(Streamed::Abandoned),
                 () = running.nudged() => if let Some(end) = self.look().await? { return Ok(end) },
                 asked = &mut ask => match asked {
                     Ok(reply) => break reply,
@@ -186,6 +207,7 @@ impl<'a> Turn<'a> {
             let due = self.speech.due();
             tokio::select! {
                 biased;
+                () = shutdown.abandoned() => return Ok(Streamed::Abandoned),
                 () = running.nudged() => if let Some(end) = self.look().await? { return Ok(end) },
                 event = reply.next() => match event {
                     Some(Ok(event)) => if let Some(end) = self.on_event(event).await? { return Ok(end) },
@@ -202,6 +224,9 @@ impl<'a> Turn<'a> {
 
     async fn on_event(&mut self, event: ModelEvent) -> Result<Option<Streamed>, BusError> {
         match event {
+            ModelEvent::Text { .. } | ModelEvent::Reasoning { .. } if self.live.is_overlong() => {
+                return Ok(Some(Streamed::Ended(ReplyEnd::cut())));
+            }
             ModelEvent::Text { delta } => {
                 let offset = self.live.say(&delta);
                 self.speech.add(Channel::Text, offset, &delta).await;
@@ -293,6 +318,14 @@ impl<'a> Turn<'a> {
     async fn seal(&mut self, why: SealReason) -> Result<Reasoned, BusError> {
         let live = self.take_live();
         self.end(Fact::TurnSealed(live.seal(why))).await
+    }
+
+    /// Says that the request is to be made again, unless calls of it are out: those go on.
+    async fn hand_back(&mut self) -> Result<Reasoned, BusError> {
+        if self.live.is_untouched() {
+            self.live.reset();
+        }
+        self.seal(SealReason::HandedBack).await
     }
 
     fn take_live(&mut self) -> LiveTurn {

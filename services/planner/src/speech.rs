@@ -14,6 +14,8 @@ use tokio::time::Instant;
 const PIECE: Duration = Duration::from_millis(20);
 /// How long text may be unknown to working memory.
 const KEEP: Duration = Duration::from_millis(250);
+/// Longest share of the time that writing the text may take, as a divisor.
+const SHARE: u32 = 10;
 
 /// The voice of one turn.
 pub(crate) struct Speech<'a> {
@@ -25,6 +27,7 @@ pub(crate) struct Speech<'a> {
     piece: Option<LiveText>,
     spoke: Option<Instant>,
     kept: Instant,
+    keep_after: Duration,
 }
 
 impl<'a> Speech<'a> {
@@ -36,7 +39,17 @@ impl<'a> Speech<'a> {
         turn: u32,
     ) -> Self {
         let kept = Instant::now();
-        Self { live, working, place, started, turn, piece: None, spoke: None, kept }
+        Self {
+            live,
+            working,
+            place,
+            started,
+            turn,
+            piece: None,
+            spoke: None,
+            kept,
+            keep_after: KEEP,
+        }
     }
 
     /// Adds text that begins at `offset`; says what cannot wait.
@@ -81,18 +94,21 @@ impl<'a> Speech<'a> {
 
     /// Lets working memory know the words so far, if it has not heard for a while.
     pub(crate) async fn keep(&mut self, words: (&str, &str)) {
-        if self.kept.elapsed() >= KEEP {
+        if self.kept.elapsed() >= self.keep_after {
             self.keep_now(words).await;
         }
     }
 
-    /// Lets working memory know the words so far.
+    /// Lets working memory know the words so far. All of them are written each time, so the longer
+    /// that takes, the more rarely it is done.
     pub(crate) async fn keep_now(&mut self, words: (&str, &str)) {
-        self.kept = Instant::now();
+        let began = Instant::now();
         let (text, reasoning) = (words.0.to_owned(), words.1.to_owned());
         let text = TurnText { started: self.started, text, reasoning };
         if let Err(error) = self.working.keep_turn_text(self.place, text).await {
             tracing::debug!(%error, "the text of the turn was not kept");
         }
+        self.kept = Instant::now();
+        self.keep_after = began.elapsed().saturating_mul(SHARE).max(KEEP);
     }
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use definitions::agent_file::AgentFile;
 use expect_test::{Expect, expect};
-use proto::agent::{EarlyDispatch, Limits, Protocol};
+use proto::agent::{EarlyDispatch, Limits, Price, Protocol};
 use proto::ids::ToolName;
 
 use crate::told;
@@ -49,6 +49,7 @@ permissions: [ops]
 limits: { max_turns: 4, max_tokens: 9000, max_usd: 0.25, max_wall_s: 60, max_tool_calls: 7, max_repeats: 2 }
 end_intent: off
 output_schema: { type: object, required: [answer] }
+price: { input: 0.15, output: 0.60 }
 approval_timeout_s: 30
 ";
     let file = AgentFile::parse("agent.yaml", text).unwrap();
@@ -57,6 +58,8 @@ approval_timeout_s: 30
     assert_eq!((agent.temperature, agent.context_window), (Some(0.2), 32_000));
     assert_eq!((agent.protocol, agent.early_dispatch), (Protocol::Contract, EarlyDispatch::Off));
     assert_eq!((agent.end_intent, agent.approval_ms), (false, 30_000));
+    let price = Price { input_nano_usd: 150, output_nano_usd: 600 };
+    assert_eq!(agent.price, Some(price));
     assert_eq!(agent.permissions, ["ops"]);
     assert_eq!(
         agent.limits,

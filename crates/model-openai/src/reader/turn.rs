@@ -147,7 +147,7 @@ impl Turn {
             self.usage = Some(Usage {
                 prompt_tokens: prompt.unwrap_or(0),
                 completion_tokens: completion.unwrap_or(0),
-                micro_usd: None,
+                micro_usd: cost(&usage),
             });
         }
     }
@@ -464,6 +464,13 @@ fn tokens(usage: &Value, key: &str) -> Option<u64> {
     let value = usage.get(key)?;
     let rounded = || format!("{:.0}", value.as_f64().filter(|count| *count >= 0.0)?).parse().ok();
     value.as_u64().or_else(rounded)
+}
+
+/// What the provider says that the reply cost, in millionths of a dollar: `usage.cost` in dollars,
+/// as gateways over several providers send it.
+fn cost(usage: &Value) -> Option<u64> {
+    let dollars = usage.get("cost")?.as_f64().filter(|cost| (0.0..1e9).contains(cost))?;
+    format!("{:.0}", dollars * 1e6).parse().ok()
 }
 
 fn detail_text(detail: &Value) -> Option<&str> {

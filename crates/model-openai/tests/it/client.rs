@@ -157,6 +157,23 @@ async fn a_busy_endpoint_is_asked_again_and_a_wrong_request_is_not() {
 }
 
 #[tokio::test]
+async fn a_key_that_a_provider_sends_back_is_not_told() {
+    let body = r#"{"error":{"message":"wrong key: the-key","code":401}}"#;
+    let refused = status("401 Unauthorized", "", body);
+    let in_band = stream(
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: {\"error\":{\"message\":\"wrong key: the-key\",\"code\":401}}\n\n",
+    );
+    for answer in [refused, in_band] {
+        let server = Server::start(vec![(answer, Then::Close)]).await;
+        let told = match ask(vec![endpoint(&server)]).await {
+            Err(error) => error.message,
+            Ok(said) => said,
+        };
+        assert!(told.contains("wrong key: [redacted key]"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn a_wait_that_is_too_long_is_told_and_not_waited_for() {
     let limit = status(
         "429 Too Many",

@@ -28,6 +28,7 @@ fn run() -> Run {
         usage: Usage::default(),
         calls: 0,
         repairs: 0,
+        handed_back: 0,
     }
 }
 

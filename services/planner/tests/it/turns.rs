@@ -273,10 +273,27 @@ async fn a_drained_planner_hands_back_and_another_goes_on() {
     world.message("1", "wait").await;
     let begun = |record: &Record| matches!(record, Record::Fact(Fact::TurnStarted(_)));
     world.until("the start", begun).await;
-    world.shutdown.drain();
-    tokio::time::sleep(Duration::from_secs(30)).await;
-    world.shutdown = service_runtime::shutdown::Shutdown::new();
+    world.drain().await;
     world.planner("planner-b", 2);
     assert_eq!(world.until_finished().await.answer, "a");
-    assert_eq!(world.trace(), "input started1.1 started1.2 completed1 finished:Answer");
+    let expected = "input started1.1 sealed1:HandedBack started2.1 completed2 finished:Answer";
+    assert_eq!(world.trace(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn planners_that_shut_down_in_good_order_are_no_crash_loop_and_cost_no_turn() {
+    let model = ScriptedModel::new(|_| {
+        let steps = vec![text("a"), Step::Wait(Duration::from_secs(45)), end(Finish::Stop)];
+        Ok(steps)
+    });
+    let mut world = World::new(model).await;
+    world.message("1", "wait").await;
+    for life in 1..=12_usize {
+        world.planner(&format!("planner-{life}"), u64::try_from(life).unwrap());
+        world.until_started(life).await;
+        world.drain().await;
+    }
+    world.planner("planner-z", 99);
+    let finished = world.until_finished().await;
+    assert_eq!((finished.answer.as_str(), finished.reason), ("a", EndReason::Answer));
 }

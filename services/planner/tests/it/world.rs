@@ -135,6 +135,25 @@ impl World {
         panic!("{what} never happened:\n{}", self.trace());
     }
 
+    /// Waits until so many turns were started.
+    pub(crate) async fn until_started(&self, starts: usize) {
+        let is_start = |record: &Record| matches!(record, Record::Fact(Fact::TurnStarted(_)));
+        for _ in 0..6_000 {
+            if self.records().iter().filter(|record| is_start(record)).count() >= starts {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{starts} starts never happened:\n{}", self.trace());
+    }
+
+    /// Lets the planners shut down in good order; later ones are not told to.
+    pub(crate) async fn drain(&mut self) {
+        self.shutdown.drain();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        self.shutdown = service_runtime::shutdown::Shutdown::new();
+    }
+
     pub(crate) async fn until_finished(&self) -> RunFinished {
         let is_end = |record: &Record| matches!(record, Record::Fact(Fact::RunFinished(_)));
         let end = self.until("the end of the run", is_end).await;
@@ -210,6 +229,7 @@ fn agent() -> Agent {
         limits: Limits::default(),
         end_intent: true,
         output_schema: None,
+        price: None,
         approval_ms: 60_000,
         fingerprint: fingerprint("helper"),
     }

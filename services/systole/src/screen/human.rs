@@ -313,6 +313,7 @@ fn seal_words(why: SealReason) -> &'static str {
         SealReason::OwnerLost => "the process that asked is gone; its calls go on",
         SealReason::StreamBroken => "the model's stream broke; its calls go on",
         SealReason::Interrupted => "interrupted",
+        SealReason::HandedBack => "saved; it is asked again",
     }
 }
 
