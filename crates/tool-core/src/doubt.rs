@@ -24,8 +24,8 @@ pub fn of_start(started: &Started) -> Answer {
 /// An attempt of this worker ended without proof of its effect; `what` tells how.
 pub fn of_end(what: &str) -> Answer {
     in_doubt(format!(
-        "IN DOUBT: {what} Its effect may have happened before that. No process of the attempt is \
-         left. Check the real state before you repeat the call."
+        "IN DOUBT: {what} Its effect may have happened before that. The attempt is over here; what \
+         it had sent out or let loose may still act. Check the real state before you repeat the call."
     ))
 }
 

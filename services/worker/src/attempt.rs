@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ports::BusError;
 use proto::time::Timestamp;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tool_core::answer::Answer;
 use tool_core::decide::StartState;
 use tool_core::outcome::{Attempt, End, Next, Probed, after};
@@ -96,11 +96,15 @@ impl Case<'_> {
     }
 
     /// Runs an attempt that is ready. An executor that does not keep its limit is dropped, which
-    /// kills what it started.
+    /// kills what it started; not at once, because a process that stood still finds every limit
+    /// passed, and the tool may long have ended well.
     pub(crate) async fn execute(&self, prepared: Box<dyn Prepared>, limit: Instant) -> Ended {
-        let last = limit + self.shared.config.grace / 2;
-        let run = prepared.run(limit, self.cancel.clone());
-        let ended = timeout_at(last, run).await;
+        let grace = self.shared.config.grace / 2;
+        let mut run = prepared.run(limit, self.cancel.clone());
+        let ended = match timeout_at(limit + grace, &mut run).await {
+            Ok(ended) => Ok(ended),
+            Err(_) => timeout(grace / 2, run).await,
+        };
         ended.unwrap_or_else(|_| Ended::TimedOut { output: Output::default() })
     }
 

@@ -151,7 +151,7 @@ impl World {
     pub(crate) async fn drain(&mut self) {
         self.shutdown.drain();
         tokio::time::sleep(Duration::from_secs(30)).await;
-        self.shutdown = service_runtime::shutdown::Shutdown::new();
+        self.shutdown = Shutdown::new();
     }
 
     pub(crate) async fn until_finished(&self) -> RunFinished {

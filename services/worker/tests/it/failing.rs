@@ -68,6 +68,17 @@ async fn an_executor_that_does_not_keep_its_limit_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_tool_that_ended_well_while_the_process_stood_still_is_believed() {
+    let tool = ScriptedTool::new([Act::Belated(4_200)]);
+    let (story, effects) = story(World::new(Effect::Irreversible, tool)).await;
+    expect![[r"
+        start 1 by w1
+        obs 1 ok: done"]]
+    .assert_eq(&story);
+    assert_eq!(effects, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_irreversible_tool_is_made_ready_again_before_its_start_is_recorded() {
     let retryable = Act::Refused { retryable: true };
     let tool = ScriptedTool::new([retryable.clone(), retryable, Act::Say("restarted")]);

@@ -29,6 +29,8 @@ pub(crate) enum Act {
     Crash,
     /// Never ends by itself, but keeps its deadline and hears a cancel.
     Hang,
+    /// Ended well, and says so only after this many milliseconds: the process stood still.
+    Belated(u64),
     /// Never ends and hears nothing.
     Deaf,
     /// Is never made ready.
@@ -142,6 +144,10 @@ impl Prepared for Ready {
                 Ended::Failed { output: output("busy"), why: "exit 75".into(), retryable: true }
             }
             Act::Crash => Ended::Crashed { output: output("half"), why: "signal 9".into() },
+            Act::Belated(millis) => {
+                sleep(Duration::from_millis(millis)).await;
+                Ended::Done(output("done"))
+            }
             Act::Deaf => std::future::pending().await,
             Act::Hang => tokio::select! {
                 biased;
