@@ -54,10 +54,10 @@ pub(crate) enum Kind {
     Rehearsal,
 }
 
-/// A manifest lists tools as maps, a rehearsal has rules; an agent has a role.
+/// A manifest lists tools as maps, a rehearsal has rules or cases; an agent has a role.
 pub(crate) fn kind(text: &str) -> Kind {
     let has = |field: &str| text.lines().any(|line| line.starts_with(field));
-    if has("rules:") {
+    if has("rules:") || has("cases:") {
         Kind::Rehearsal
     } else if has("role:") || has("model:") {
         Kind::Agent
@@ -220,6 +220,7 @@ mod tests {
     fn a_file_is_known_by_its_fields() {
         assert_eq!(kind("name: a\nrole: b\nmodel: c\ntools: []\n"), Kind::Agent);
         assert_eq!(kind("tools:\n  - name: a\n"), Kind::Manifest);
+        assert_eq!(kind("cases:\n  - name: a\n"), Kind::Rehearsal);
         assert_eq!(kind("# words\nrules:\n  - say: hi\n"), Kind::Rehearsal);
     }
 }

@@ -203,3 +203,19 @@ pub(crate) async fn fold(
     follower.look(&mut |_| {}).await?;
     Ok(follower.thread)
 }
+
+/// The same, with the end of its newest run that is over.
+pub(crate) async fn fold_to_end(
+    journal: &Arc<dyn Journal>,
+    place: &ThreadRef,
+) -> Result<(Thread, Option<Event>), BusError> {
+    let mut follower = Follower::new(Arc::clone(journal), place.clone());
+    let mut finished = None;
+    let mut take = |(event, _): Told<'_>| {
+        if matches!(event.event, Event::RunFinished { .. }) {
+            finished = Some(event.event.clone());
+        }
+    };
+    follower.look(&mut take).await?;
+    Ok((follower.thread, finished))
+}

@@ -6,11 +6,13 @@ use std::process::ExitCode;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::arguments::{Command, NodeCommand, ThreadCommand, Tools, parse};
+use crate::arguments::{
+    Agents, Command, FileCommand, New, NodeCommand, ThreadCommand, Tools, parse,
+};
 use crate::bench::{command, model, part};
 use crate::commands::{
-    Context, approve, cancel, clients, demo, dev, planner, rehearse, run, show, threads, tools,
-    worker,
+    Context, agents, approve, cancel, clients, demo, dev, manual, new, planner, rehearse, run,
+    show, threads, tools, worker,
 };
 use crate::demo::{service, tool};
 use crate::failure::{Exit, Failure};
@@ -78,7 +80,9 @@ async fn carry_out(context: &Context, command: Command) -> Result<Exit, Failure>
         Command::Thread(command) => carry_out_on_thread(context, command).await,
         Command::Node(node) => carry_out_node(context, *node).await,
         Command::Rehearse(asked) => rehearse::rehearse(context, &asked).await,
+        Command::File(command) => carry_out_on_files(context, command),
         Command::Tools(Tools::Check { files, json }) => tools::check(context, &files, json),
+        Command::Tools(Tools::List { files, json }) => tools::list(context, &files, json),
         Command::Bench(bench) => command::bench(context, &bench).await,
         Command::BenchModel(asked) => model::serve(&asked).await.map(|()| Exit::Done),
         Command::BenchPart(asked) => part::part(context, &asked).await,
@@ -93,6 +97,18 @@ async fn carry_out_on_thread(context: &Context, command: ThreadCommand) -> Resul
         ThreadCommand::Show(show) => show::show(context, &show).await,
         ThreadCommand::Cancel(cancel) => cancel::cancel(context, &cancel).await,
         ThreadCommand::Approve(approve) => approve::approve(context, &approve).await,
+    }
+}
+
+fn carry_out_on_files(context: &Context, command: FileCommand) -> Result<Exit, Failure> {
+    match command {
+        FileCommand::Agents(Agents::Check { agents, json }) => {
+            agents::check(context, &agents, json)
+        }
+        FileCommand::Agents(Agents::List { agents, json }) => agents::list(context, &agents, json),
+        FileCommand::New(New::Agent { name, dir }) => new::agent(context, &name, &dir),
+        FileCommand::Completions { shell } => manual::completions(shell),
+        FileCommand::Man { dir } => manual::man(&dir),
     }
 }
 
@@ -117,7 +133,8 @@ fn wants_json(command: &Command) -> bool {
         Command::Dev(dev) => dev.json,
         Command::Thread(command) => command.wants_json(),
         Command::Rehearse(asked) => asked.json,
-        Command::Tools(Tools::Check { json, .. }) => *json,
+        Command::File(command) => command.wants_json(),
+        Command::Tools(Tools::Check { json, .. } | Tools::List { json, .. }) => *json,
         Command::Node(node) => node.wants_json(),
         Command::Bench(bench) => bench.json,
         Command::DemoService(_)

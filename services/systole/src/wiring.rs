@@ -21,6 +21,7 @@ use ports::model::Model;
 use proto::error_code::ErrorCode;
 use proto::ids::InstanceId;
 use proto::tool::{Registration, ToolContract};
+use rehearsal::case::Sheet;
 use rehearsal::script::Script;
 use rehearsal::server::Rehearsal;
 use service_runtime::system::{SystemClock, SystemIds};
@@ -359,7 +360,7 @@ fn tools_of<'t>(
 
 /// What is wrong with a rehearsal.
 pub(crate) fn check_rehearsal(file: &str, text: &str) -> Vec<Problem> {
-    Script::parse(file, text).err().unwrap_or_default()
+    Sheet::parse(file, text).err().unwrap_or_default()
 }
 
 /// One TLS provider for the whole program.

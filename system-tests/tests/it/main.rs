@@ -10,6 +10,7 @@ mod deployment;
 mod dev;
 mod distributed;
 mod dry_run;
+mod everyday;
 mod files;
 mod home;
 mod interrupts;

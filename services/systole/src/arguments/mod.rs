@@ -6,6 +6,7 @@ mod clients;
 mod complaint;
 mod demo;
 mod dev;
+mod files;
 mod nodes;
 mod rehearse;
 mod run;
@@ -21,6 +22,7 @@ pub(crate) use self::clients::{Send, Tail};
 pub(crate) use self::complaint::parse;
 pub(crate) use self::demo::{Demo, DemoName, DemoService, DemoTool, Scenario};
 pub(crate) use self::dev::Dev;
+pub(crate) use self::files::{Agents, FileCommand, New};
 pub(crate) use self::nodes::{BusFlags, Given, NodeCommand, PlannerFlags, WorkerFlags};
 pub(crate) use self::rehearse::{Rehearse, RehearseTask};
 pub(crate) use self::run::{ModelChoice, Run};
@@ -105,6 +107,9 @@ pub(crate) enum Command {
     Node(Box<NodeCommand>),
     /// Runs an agent's rehearsals as tests.
     Rehearse(Rehearse),
+    /// Files.
+    #[command(flatten)]
+    File(FileCommand),
     /// Works on tool files.
     #[command(subcommand)]
     Tools(Tools),

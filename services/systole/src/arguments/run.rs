@@ -31,6 +31,9 @@ pub(crate) struct Run {
     /// Prints one event per line, as JSON; the last one is `run_finished`.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Writes the run, once it is answered, as a rehearsal with a case; secrets are replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Tools that must not happen twice only say what they would do; nobody is asked to approve
     /// them.
     #[arg(long)]

@@ -7,6 +7,15 @@ use clap::Subcommand;
 /// `systole tools`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tools {
+    /// Lists tools: name, what repeating does, limit, approval, description.
+    List {
+        /// Agents' files, tool files, or folders that hold agents; without any, as for `dev`.
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// As JSON, one tool a line.
+        #[arg(long)]
+        json: bool,
+    },
     /// Checks tool files, agent files and rehearsals, and gives advice.
     Check {
         /// The files.

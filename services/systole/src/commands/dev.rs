@@ -1,7 +1,7 @@
 //! `systole dev`: one process that stays up. It holds the store and runs every thread of its agents;
 //! other commands on the same store ask it. Started again, it goes on where it was.
 
-mod find;
+pub(super) mod find;
 mod screen;
 
 use std::sync::Arc;

@@ -1,10 +1,13 @@
 //! One file per command.
 
+pub(crate) mod agents;
 pub(crate) mod approve;
 pub(crate) mod cancel;
 pub(crate) mod clients;
 pub(crate) mod demo;
 pub(crate) mod dev;
+pub(crate) mod manual;
+pub(crate) mod new;
 pub(crate) mod planner;
 pub(crate) mod rehearse;
 pub(crate) mod run;

@@ -25,7 +25,7 @@ use super::Context;
 use crate::agent_files::{Disk, LoadedAgent, load};
 use crate::arguments::{Common, Rehearse, RehearseTask};
 use crate::failure::{Exit, Failure};
-use crate::follow::Follower;
+use crate::follow::fold_to_end;
 use crate::inputs::{fresh_key, place};
 use crate::interrupts::Interrupts;
 use crate::launch::{Aim, Launch, message};
@@ -146,15 +146,8 @@ impl Stage<'_> {
         if ended.exit() == Exit::Interrupted {
             return Ok(None);
         }
-        let mut follower = Follower::new(Arc::clone(&ports.journal), ended.place.clone());
-        let mut finished = None;
-        let mut take = |(event, _): crate::follow::Told<'_>| {
-            if matches!(event.event, Event::RunFinished { .. }) {
-                finished = Some(event.event.clone());
-            }
-        };
-        follower.look(&mut take).await?;
-        Ok(Some(happened(follower.thread(), finished.as_ref())))
+        let (thread, finished) = fold_to_end(&ports.journal, &ended.place).await?;
+        Ok(Some(happened(&thread, finished.as_ref())))
     }
 }
 

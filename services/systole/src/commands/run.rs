@@ -2,6 +2,7 @@
 //! holds the store.
 
 mod attached;
+mod record;
 
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use super::Context;
 use crate::agent_files::{Disk, load, with_model};
 use crate::arguments::Run;
 use crate::failure::{Exit, Failure};
-use crate::follow::fold;
+use crate::follow::{fold, fold_to_end};
 use crate::inputs::{fresh_key, place};
 use crate::interrupts::Interrupts;
 use crate::launch::{Aim, Launch, message};
@@ -39,6 +40,9 @@ pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
         loaded.agent = with_model(loaded.agent, model);
     }
     let text = text(run)?;
+    if let Some(file) = &run.record {
+        record::check(file)?;
+    }
     let mut interrupts =
         Interrupts::listen().map_err(|error| Failure::other("signals cannot be heard", error))?;
     if let Some(status) = attached::dev(&context.common.store).await {
@@ -68,7 +72,10 @@ pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
         json: run.json,
         hands: Hands::of(run.dry_run),
     };
-    let ended = launch.run(&store, aim, context.view(run.json), &mut interrupts).await;
+    let mut ended = launch.run(&store, aim, context.view(run.json), &mut interrupts).await;
+    if let Ok(ended) = &mut ended {
+        keep(context, run, (&store.ports().journal, &ended.place), ended.session.view()).await?;
+    }
     store.close().await?;
     let mut ended = ended?;
     let exit = ended.exit();
@@ -76,6 +83,29 @@ pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
         hint(context, run, ended.place.thread, ended.session.view());
     }
     Ok(exit)
+}
+
+/// Records the run, if that was asked for.
+async fn keep(
+    context: &Context,
+    run: &Run,
+    (journal, place): (&Arc<dyn Journal>, &ThreadRef),
+    view: &mut dyn View,
+) -> Result<(), Failure> {
+    let Some(file) = &run.record else { return Ok(()) };
+    let (thread, finished) = fold_to_end(journal, place).await?;
+    let is_over = thread.is_at_rest();
+    let finished = finished.as_ref().filter(|_| is_over);
+    let written = record::write(file, &context.environment, (&thread, finished))?;
+    let words = if written {
+        let (agent, file) = (shell::word(&run.agent), shell::word(file));
+        format!("recorded:  {} rehearse {agent} {file}", shell::word(&context.program))
+    } else {
+        format!("not recorded, because the run was not answered: {}", file.display())
+    };
+    // Nobody is left to read it: that is no failure.
+    view.hint(&words).unwrap_or_default();
+    Ok(())
 }
 
 /// The command that goes on with an agent.

@@ -8,12 +8,17 @@ use definitions::lint::{Advice, lint};
 use definitions::manifest::Manifest;
 use definitions::problem::Problem;
 use definitions::run::Surroundings;
+use proto::error_code::ErrorCode;
+use proto::tool::Approval;
 use serde_json::{Value, json};
 
-use super::Context;
-use crate::agent_files::{Disk, Files, Kind, kind, load};
+use super::dev::find;
+use super::{Context, print};
+use crate::agent_files::{Disk, Files, Kind, LoadedTool, kind, load, load_manifest};
 use crate::failure::{Exit, Failure};
+use crate::screen::call_line::span;
 use crate::screen::style::{Palette, Tone};
+use crate::screen::text::{columns, one_line};
 use crate::settings::Environment;
 use crate::wiring;
 
@@ -119,4 +124,78 @@ fn as_json(findings: &Findings) -> String {
     let advice: Vec<Value> = findings.advice.iter().map(advice).collect();
     let value = json!({"problems": problems, "other": findings.other, "advice": advice});
     format!("{value}\n")
+}
+
+/// Lists tools, each once.
+pub(crate) fn list(context: &Context, named: &[PathBuf], json: bool) -> Result<Exit, Failure> {
+    let mut tools: Vec<LoadedTool> = Vec::new();
+    for path in paths(named)? {
+        for tool in of_file(&path, &context.environment)? {
+            let is_known = tools.iter().any(|known| {
+                known.folder == tool.folder
+                    && known.definition.contract.name == tool.definition.contract.name
+            });
+            if !is_known {
+                tools.push(tool);
+            }
+        }
+    }
+    print(&if json { json_list(&tools) } else { text_list(&tools, context.palette()) })?;
+    Ok(Exit::Done)
+}
+
+/// A tool file that is named stays; what else is named are agents.
+fn paths(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    if named.is_empty() {
+        return find::files(named);
+    }
+    let mut paths = Vec::new();
+    for path in named {
+        paths.extend(find::files(std::slice::from_ref(path))?);
+    }
+    Ok(paths)
+}
+
+fn of_file(path: &Path, environment: &Environment) -> Result<Vec<LoadedTool>, Failure> {
+    let text = Disk.read(path).ok().flatten().unwrap_or_default();
+    match kind(&text) {
+        Kind::Manifest => load_manifest(&Disk, path, environment)?
+            .map_err(|problems| Failure::files(ErrorCode::InvalidManifest, &problems)),
+        Kind::Agent | Kind::Rehearsal => Ok(load(&Disk, path, environment)?.tools),
+    }
+}
+
+fn approval(tool: &LoadedTool) -> &'static str {
+    match tool.definition.contract.approval {
+        Approval::Never => "no approval",
+        Approval::Always => "approval",
+        Approval::WhenTainted => "approval when tainted",
+    }
+}
+
+fn text_list(tools: &[LoadedTool], palette: Palette) -> String {
+    let names = tools.iter().map(|tool| columns(tool.definition.contract.name.as_str()));
+    let names = names.max().unwrap_or(0);
+    let line = |tool: &LoadedTool| {
+        let contract = &tool.definition.contract;
+        let name = contract.name.as_str();
+        format!(
+            "{}{}  {:<12}  {:>7}  {}\n    {}\n",
+            palette.paint(Tone::Strong, name),
+            " ".repeat(names.saturating_sub(columns(name))),
+            contract.effect.as_str(),
+            span(contract.timeout()),
+            approval(tool),
+            palette.paint(Tone::Faint, &one_line(&contract.description)),
+        )
+    };
+    tools.iter().map(line).collect()
+}
+
+fn json_list(tools: &[LoadedTool]) -> String {
+    let line = |tool: &LoadedTool| {
+        let value = json!({"folder": tool.folder, "tool": tool.definition.contract});
+        format!("{value}\n")
+    };
+    tools.iter().map(line).collect()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ports::journal::Journal;
 use proto::ids::{Sequence, ThreadRef};
 
-use super::{Desk, again, hint};
+use super::{Desk, again, hint, keep};
 use crate::agent_files::LoadedAgent;
 use crate::arguments::Run;
 use crate::commands::Context;
@@ -72,11 +72,13 @@ impl Visit<'_> {
         // Opened before the message is there, so that nothing of the run is missed.
         let live = self.listen(&place).await?;
         let shown_to = self.hand_over(aim, &journal).await?;
-        let mut session = Session::new(self.parts(journal, &place, live, shown_to));
+        let parts = self.parts(Arc::clone(&journal), &place, live, shown_to);
+        let mut session = Session::new(parts);
         let mut engine = Engine::new(Trouble::none());
         let ending = session.watch(&mut engine, interrupts).await?;
         Ok(match ending {
             Ending::Finished(exit) => {
+                keep(self.context, self.run, (&journal, &place), session.view()).await?;
                 hint(self.context, self.run, place.thread, session.view());
                 exit
             }
