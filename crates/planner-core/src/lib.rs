@@ -14,6 +14,7 @@
 //! - [`live_turn`], [`accept`], [`repeats`]: one reply while it streams
 //! - [`prompt`], [`fit`], [`summary`]: what the model sees
 //! - [`phase`]: the states readers and metrics see; [`elapsed`]: how long a run has taken
+//! - [`telling`]: what readers outside are told
 //! - [`end_intent`], [`toolbox`]
 
 pub mod accept;
@@ -32,6 +33,7 @@ pub mod prompt;
 pub mod repeats;
 pub mod stop;
 pub mod summary;
+pub mod telling;
 pub mod thread;
 pub mod toolbox;
 pub mod view;

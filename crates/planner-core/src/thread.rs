@@ -244,6 +244,16 @@ impl Thread {
         open.into_iter()
     }
 
+    /// Calls of a run that a cancel or a doubt has answered with a receipt, in reply order.
+    pub fn receipts(&self, run: u32) -> Vec<&Call> {
+        let has_receipt = |call: &&Call| {
+            call.run == run && call.closed.as_ref().is_some_and(|closed| closed.receipt.is_some())
+        };
+        let mut calls: Vec<&Call> = self.calls.values().filter(has_receipt).collect();
+        calls.sort_by_key(|call| (call.turn, call.position));
+        calls
+    }
+
     /// Whether an interrupt waits to be read by the active run.
     pub fn is_interrupted(&self) -> bool {
         self.run.is_some() && self.unread.iter().any(|input| input.mode == Mode::Interrupt)

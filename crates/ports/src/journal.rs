@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use proto::envelope::{DecodeError, Envelope};
 use proto::ids::{Nonce, Sequence, TenantId, ThreadRef};
+use proto::record::Placed;
 use proto::subject::Subject;
 use proto::time::Timestamp;
 
@@ -72,6 +74,14 @@ pub struct Stored {
     pub at: Timestamp,
     /// The encoded envelope; anything, when it was written by a stranger.
     pub payload: Bytes,
+}
+
+impl Stored {
+    /// The record in it, with its place.
+    pub fn placed(&self) -> Result<Placed, DecodeError> {
+        let Envelope { nonce, body, .. } = Envelope::decode(&self.payload)?;
+        Ok(Placed { sequence: self.sequence, at: self.at, nonce, record: body })
+    }
 }
 
 /// The ordered, fenced, durable records of threads.

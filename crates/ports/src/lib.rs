@@ -4,12 +4,13 @@
 //! per port that every adapter has to pass. Every call that may cross a network has a deadline of
 //! its own inside the adapter and answers with an error rather than hang.
 //!
-//! Reading order: [`journal`] · [`queues`] · [`append`] · [`live`] · [`working_memory`] ·
+//! Reading order: [`journal`] · [`queues`] · [`append`] · [`inputs`] · [`live`] · [`working_memory`] ·
 //! [`artifacts`] · [`registry`] · [`model`] · [`clock`]
 
 pub mod append;
 pub mod artifacts;
 pub mod clock;
+pub mod inputs;
 pub mod journal;
 pub mod live;
 pub mod model;

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use ports::BusError;
 use ports::append::{Landed, Patience, append_surely};
 use ports::clock::Ids;
-use ports::journal::{Append, Fence, Journal};
-use proto::envelope::Envelope;
+pub(crate) use ports::inputs::fresh_key;
+use ports::inputs::input_append;
+use ports::journal::Journal;
 use proto::ids::{InputKey, Partition, Sequence, TenantId, ThreadId, ThreadRef};
-use proto::input::{Decision, Input, InputBody, Source};
-use proto::record::Record;
-use proto::subject::{Leaf, Subject};
+use proto::input::{Decision, InputBody};
 
 /// The tenant of a command line.
 const TENANT: &str = "default";
@@ -32,12 +30,6 @@ pub(crate) fn place_in(thread: ThreadId, partitions: u16) -> ThreadRef {
     ThreadRef { partition: Partition::of(thread, partitions), ..place(thread) }
 }
 
-/// A key that nobody else makes.
-pub(crate) fn fresh_key(ids: &dyn Ids) -> InputKey {
-    InputKey::new(ids.nonce().as_str())
-        .unwrap_or_else(|_| unreachable!("a nonce is a printable token"))
-}
-
 /// Appends an input; the same key in the same thread is the same input.
 pub(crate) async fn append(
     journal: &Arc<dyn Journal>,
@@ -46,16 +38,7 @@ pub(crate) async fn append(
     key: InputKey,
     body: InputBody,
 ) -> Result<Sequence, BusError> {
-    let nonce = ids.nonce();
-    let dedup = format!("{}/{}/{key}", place.tenant, place.thread);
-    let record = Record::Input(Input { key, source: Source::Client, body });
-    let append = Append {
-        subject: Subject::new(place.clone(), Leaf::In),
-        payload: Bytes::from(Envelope::new(nonce.clone(), None, record).encode()),
-        nonce,
-        fence: Fence::None,
-        dedup: Some(dedup),
-    };
+    let append = input_append(ids, place, key, body, None);
     match append_surely(journal.as_ref(), &append, Patience::default()).await? {
         Landed::At(sequence) | Landed::Duplicate(sequence) => Ok(sequence),
         Landed::Lost { .. } => Err(BusError::Refused("an input has no fence".to_owned())),

@@ -17,7 +17,7 @@ use crate::arguments::Common;
 use crate::control::{Door, Holder, Known, Role, Status};
 use crate::engine::Engine;
 use crate::failure::{Exit, Failure};
-use crate::follow::{Follower, decode};
+use crate::follow::Follower;
 use crate::inputs::{self, OwnInbox};
 use crate::interrupts::Interrupts;
 use crate::remembered::Remembered;
@@ -209,7 +209,7 @@ pub(crate) async fn before_last_run(
     let mut ends = Vec::new();
     let mut thread = Thread::new(place.clone());
     for stored in journal.read(place, Sequence::NONE, Sequence::NONE).await? {
-        let Ok(placed) = decode(&stored) else { continue };
+        let Ok(placed) = stored.placed() else { continue };
         if matches!(&placed.record, Record::Fact(Fact::RunFinished(_))) {
             ends.push(placed.sequence);
         }

@@ -1,14 +1,16 @@
 //! A journal, agents and tools in memory; every record is judged as it lands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use invariants::Checker;
-use planner_core::phase::{Phase, Phases, may_become, phase};
+use planner_core::phase::{Phase, may_become, phase};
+use planner_core::telling::Teller;
 use planner_core::thread::Thread;
 use planner_core::toolbox::Toolbox;
 use planner_core::view::Agents;
 use proto::agent::{Agent, EarlyDispatch, Limits, Protocol};
 use proto::call::{Start, Started};
+use proto::event::Event;
 use proto::fact::Fact;
 use proto::hash::fingerprint;
 use proto::ids::{
@@ -138,28 +140,37 @@ fn one_record_leads(before: Phase, after: Phase) -> bool {
     )
 }
 
-/// The phases a reader was told.
+/// What a reader was told.
 struct Told {
-    phases: Phases,
+    teller: Teller,
     last: Phase,
+    keys: BTreeSet<InputKey>,
 }
 
 impl Default for Told {
     fn default() -> Self {
-        Self { phases: Phases::default(), last: Phase::Terminating }
+        Self { teller: Teller::new(place()), last: Phase::Terminating, keys: BTreeSet::new() }
     }
 }
 
 impl Told {
-    /// A reader sees legal transitions only, and in the end the phase of the fold.
-    fn judge(&mut self, thread: &Thread, ended: bool) {
-        for (next, _) in self.phases.after_record(thread, ended) {
+    /// A reader sees legal transitions only, and in the end the phase of the fold; and each input
+    /// that the fold takes once.
+    fn judge(&mut self, leaf: &Leaf, placed: &Placed, thread: &Thread, ended: bool) {
+        let told = self.teller.record(leaf, placed);
+        for told in &told {
+            let Event::Phase { phase: next, .. } = told.event else { continue };
             let legal = next == self.last || may_become(self.last, next);
             assert!(legal, "{} became {next}", self.last);
             self.last = next;
         }
+        let inputs = told.iter().filter(|told| matches!(told.event, Event::Input { .. })).count();
+        let is_new =
+            matches!(&placed.record, Record::Input(input) if self.keys.insert(input.key.clone()));
+        assert_eq!(inputs, usize::from(is_new), "{placed:?}");
         let expected = if ended { Phase::Terminating } else { phase(thread) };
         assert_eq!(self.last, expected);
+        assert_eq!(self.teller.thread(), thread);
     }
 }
 
@@ -202,6 +213,7 @@ impl World {
         let sequence = self.last().next();
         let lying = Lying::Poison(sequence, self.now);
         lying.fold_into(&mut self.thread);
+        self.told.teller.poison(&Leaf::In, sequence, self.now, "not JSON".into());
         self.records.push(lying);
         sequence
     }
@@ -215,13 +227,13 @@ impl World {
         assert_eq!(broken, Vec::new(), "{placed:?}");
         let before = phase(&self.thread);
         self.thread.apply(&leaf, &placed);
-        self.judge_phase(before, &placed.record);
+        self.judge_phase(before, &leaf, &placed);
         self.records.push(Lying::Record(leaf, Box::new(placed)));
         sequence
     }
 
-    fn judge_phase(&mut self, before: Phase, record: &Record) {
-        let after = phase(&self.thread);
+    fn judge_phase(&mut self, before: Phase, leaf: &Leaf, placed: &Placed) {
+        let (after, record) = (phase(&self.thread), &placed.record);
         let ended = matches!(record, Record::Fact(Fact::RunFinished(_)));
         let legal = if ended {
             matches!(after, Phase::Terminating | Phase::Initializing)
@@ -229,7 +241,7 @@ impl World {
             before == after || one_record_leads(before, after)
         };
         assert!(legal, "{before} became {after} by {record:?}");
-        self.told.judge(&self.thread, ended);
+        self.told.judge(leaf, placed, &self.thread, ended);
     }
 
     pub(crate) fn input(&mut self, key: &str, body: InputBody) -> Sequence {

@@ -113,16 +113,6 @@ fn report(thread: &Thread, cancelled: Option<(u32, Event)>, json: bool) -> Resul
     }
 }
 
-/// Calls of the run that the cancel met, in reply order.
-fn met(thread: &Thread, run: u32) -> Vec<&Call> {
-    let is_met = |call: &&Call| {
-        call.run == run && call.closed.as_ref().is_some_and(|closed| closed.receipt.is_some())
-    };
-    let mut calls: Vec<&Call> = thread.calls.values().filter(is_met).collect();
-    calls.sort_by_key(|call| (call.turn, call.position));
-    calls
-}
-
 fn as_text(thread: &Thread, cancelled: Option<(u32, Event)>) -> String {
     let id = thread.place.thread;
     let Some((run, finished)) = cancelled else {
@@ -134,7 +124,7 @@ fn as_text(thread: &Thread, cancelled: Option<(u32, Event)>) -> String {
         "ended"
     };
     let mut text = format!("run {run} of thread {id}: {outcome}\n");
-    for call in met(thread, run) {
+    for call in thread.receipts(run) {
         let receipt = call.closed.as_ref().and_then(|closed| closed.receipt);
         let receipt = receipt.map_or("", receipt_words);
         let tool = one_line(&call.requested.tool);
@@ -149,7 +139,7 @@ fn as_json(thread: &Thread, cancelled: Option<(u32, Event)>) -> String {
     let value = match cancelled {
         None => json!({"thread": id, "cancelled": false, "calls": []}),
         Some((run, finished)) => {
-            let calls: Vec<Value> = met(thread, run).into_iter().map(call_json).collect();
+            let calls: Vec<Value> = thread.receipts(run).into_iter().map(call_json).collect();
             json!({"thread": id, "cancelled": true, "run": run, "calls": calls, "finished": finished})
         }
     };

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use crate::commands::Context;
 use crate::control::Status;
-use crate::follow::decode;
 use crate::screen::canvas::terminal_columns;
 use crate::screen::style::{Palette, Tone};
 use crate::screen::summary;
@@ -112,7 +111,7 @@ impl Screen {
 
     /// One record of any thread.
     pub(super) fn record(&mut self, stored: &Stored) {
-        let Ok(placed) = decode(stored) else { return };
+        let Ok(placed) = stored.placed() else { return };
         for event in events_of(stored.subject.thread.thread, &placed) {
             if self.json {
                 let line = serde_json::to_string(&event).unwrap_or_default();

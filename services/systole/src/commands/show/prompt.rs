@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use crate::arguments::Show;
 use crate::commands::Context;
 use crate::failure::Failure;
-use crate::follow::decode;
 use crate::remembered::Remembered;
 use crate::screen::style::{Palette, Tone};
 use crate::screen::summary::grouped;
@@ -60,7 +59,7 @@ async fn at_turn(
     let mut thread = Thread::new(place.clone());
     let mut found: Option<(Thread, TurnStarted)> = None;
     for stored in journal.read(place, Sequence::NONE, Sequence::NONE).await? {
-        let Ok(placed) = decode(&stored) else { continue };
+        let Ok(placed) = stored.placed() else { continue };
         thread.apply(&stored.subject.leaf, &placed);
         if let Record::Fact(Fact::TurnStarted(turn)) = placed.record
             && wanted.is_none_or(|wanted| wanted == turn.turn)
