@@ -4,6 +4,7 @@
 //! · [`session`]: one watched run · [`follow`], [`screen`]: what is seen · [`engine`], [`staff`],
 //! [`wiring`]: what runs · [`control`]: the door to a running process · [`demo`]: the demo's world ·
 //! [`mod@bench`]: what it reaches · [`nodes`]: processes of a distributed deployment
+//! · [`drill`]: what is left of the promises when they are killed
 
 mod agent_files;
 mod arguments;
@@ -11,6 +12,7 @@ mod bench;
 mod commands;
 mod control;
 mod demo;
+mod drill;
 mod engine;
 mod failure;
 mod follow;

@@ -15,6 +15,7 @@ use crate::commands::{
     show, threads, tools, worker,
 };
 use crate::demo::{service, tool};
+use crate::drill::command as drill;
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
 use crate::{telemetry, wiring};
@@ -118,6 +119,7 @@ async fn carry_out_node(context: &Context, command: NodeCommand) -> Result<Exit,
         NodeCommand::Worker(flags) => Box::pin(worker::worker(context, &flags)).await,
         NodeCommand::Send(asked) => clients::send(context, &asked).await,
         NodeCommand::Tail(asked) => clients::tail(context, &asked).await,
+        NodeCommand::Drill(asked) => Box::pin(drill::drill(context, &asked)).await,
     }
 }
 

@@ -216,3 +216,23 @@ fn a_stream_that_could_lose_records_is_left_alone() {
     assert!(ended.err.contains("has another configuration"), "{}", ended.err);
     assert!(ended.err.contains("discards records"), "{}", ended.err);
 }
+
+#[test]
+fn every_point_at_which_a_process_can_die_is_reached_and_no_promise_is_broken() {
+    let (Some(nats), Some(redis)) = (nats_program(), redis_program()) else { return };
+    let home = Home::new();
+    let mut command = home.command(["drill", "--short", "--jobs", "3", "--json"]);
+    command.env("SYSTOLE_NATS_SERVER", nats).env("SYSTOLE_REDIS_SERVER", redis);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let cells: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(cells.len() >= 38, "{} cells", cells.len());
+    for cell in &cells {
+        assert_eq!(cell["reached"], true, "{cell}");
+        for broken in ["runs_lost", "effects_repeated", "claimed_in_vain"] {
+            assert_eq!(cell[broken], 0, "{cell}");
+        }
+        assert_eq!(cell["violations"], serde_json::json!([]), "{cell}");
+    }
+}

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::clients::{Send, Tail};
+use super::drill::Drill;
 
 /// Processes and clients of a distributed deployment.
 #[derive(Debug, Subcommand)]
@@ -18,6 +19,8 @@ pub(crate) enum NodeCommand {
     Send(Send),
     /// Shows a thread of a distributed deployment until its run is over.
     Tail(Tail),
+    /// Ends real processes at every point of their work and shows what is left of the promises.
+    Drill(Drill),
 }
 
 impl NodeCommand {
@@ -31,6 +34,7 @@ impl NodeCommand {
         match self {
             Self::Send(send) => send.json,
             Self::Tail(tail) => tail.json,
+            Self::Drill(drill) => drill.json,
             Self::Planner(_) | Self::Worker(_) => false,
         }
     }

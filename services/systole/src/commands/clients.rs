@@ -17,6 +17,7 @@ use crate::failure::{Exit, Failure};
 use crate::follow::{Follower, Told, fold};
 use crate::inputs;
 use crate::interrupts::Interrupts;
+use crate::nodes::kill::KillSwitch;
 use crate::nodes::settings::BusSettings;
 use crate::nodes::sources;
 use crate::screen::View;
@@ -72,7 +73,7 @@ pub(crate) async fn tail(context: &Context, tail: &Tail) -> Result<Exit, Failure
 async fn connect(context: &Context, flags: &BusFlags) -> Result<(BusSettings, Servers), Failure> {
     let found = sources::find(flags.config.as_deref(), &context.environment, &flags.given())?;
     let settings = found.read(BusSettings::read)?;
-    let servers = Servers::connect(&settings, "client").await?;
+    let servers = Servers::connect(&settings, "client", &KillSwitch::default()).await?;
     Ok((settings, servers))
 }
 

@@ -9,6 +9,7 @@ use crate::agent_files::Disk;
 use crate::arguments::PlannerFlags;
 use crate::failure::{Exit, Failure};
 use crate::nodes::agents::load_all;
+use crate::nodes::kill::{self, KillSwitch};
 use crate::nodes::process::Process;
 use crate::nodes::settings::PlannerSettings;
 use crate::nodes::sources;
@@ -21,11 +22,14 @@ pub(crate) async fn planner(context: &Context, flags: &PlannerFlags) -> Result<E
     let agents = load_all(&Disk, &settings.agents, settings.model.as_deref())?;
     let names: Vec<String> = agents.iter().map(|agent| agent.name.to_string()).collect();
     tracing::info!(agents = names.join(", "), "agents are loaded");
+    let switch = context.environment.text(kill::VARIABLE);
+    let switch = KillSwitch::read(switch.as_deref()).map_err(|why| Failure::settings(vec![why]))?;
     let mut process = Process::start(settings.life).await?;
     let mut tasks = TaskSet::new();
     let metrics = Metrics::new();
     process.serve(&mut tasks, vec![metrics.registry().clone()]);
-    let connected = process.unless_asked(Servers::connect(&settings.bus, "planner")).await?;
+    let connected =
+        process.unless_asked(Servers::connect(&settings.bus, "planner", &switch)).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };
     let planner = servers.planner(&settings, AgentBook::new(agents), metrics)?;
     servers.guard(&process.health);

@@ -9,6 +9,7 @@ use super::Context;
 use crate::agent_files::{Disk, LoadedTool, doubles, load_manifest};
 use crate::arguments::WorkerFlags;
 use crate::failure::{Exit, Failure};
+use crate::nodes::kill::{self, KillSwitch};
 use crate::nodes::process::Process;
 use crate::nodes::settings::WorkerSettings;
 use crate::nodes::sources;
@@ -19,11 +20,14 @@ pub(crate) async fn worker(context: &Context, flags: &WorkerFlags) -> Result<Exi
     let found = sources::find(flags.bus.config.as_deref(), &context.environment, &flags.given())?;
     let settings = found.read(WorkerSettings::read)?;
     let tools = tools(context, &settings)?;
+    let switch = context.environment.text(kill::VARIABLE);
+    let switch = KillSwitch::read(switch.as_deref()).map_err(|why| Failure::settings(vec![why]))?;
     let mut process = Process::start(settings.life).await?;
     let mut tasks = TaskSet::new();
     let metrics = Metrics::new();
     process.serve(&mut tasks, vec![metrics.registry().clone()]);
-    let connected = process.unless_asked(Servers::connect(&settings.bus, "worker")).await?;
+    let connected =
+        process.unless_asked(Servers::connect(&settings.bus, "worker", &switch)).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };
     let worker = servers.worker(&settings, &tools, &context.environment, metrics)?;
     servers.guard(&process.health);

@@ -18,6 +18,8 @@ use super::{ask, clock, host, ids, instance, planner_ports, tools_of, worker_por
 use crate::agent_files::LoadedTool;
 use crate::engine::Ports;
 use crate::failure::{Exit, Failure};
+use crate::nodes::kill::KillSwitch;
+use crate::nodes::kill_ports::with_switch;
 use crate::nodes::memoryless::NoWorkingMemory;
 use crate::nodes::settings::{BusLogin, BusSettings, PlannerSettings, WorkerSettings};
 use crate::settings::Environment;
@@ -33,7 +35,11 @@ pub(crate) struct Servers {
 impl Servers {
     /// Connects. Servers that do not answer are waited for as long as the settings say; `name` is
     /// what their operators see.
-    pub(crate) async fn connect(settings: &BusSettings, name: &str) -> Result<Self, Failure> {
+    pub(crate) async fn connect(
+        settings: &BusSettings,
+        name: &str,
+        switch: &KillSwitch,
+    ) -> Result<Self, Failure> {
         let bus = NatsBus::connect(nats(settings, name)).await?;
         tracing::info!(version = bus.server_version(), servers = ?shown(settings), "NATS is there");
         let ports = Ports {
@@ -47,7 +53,7 @@ impl Servers {
             ids: ids(),
         };
         let partitions = (0..settings.partitions).map(Partition).collect();
-        Ok(Self { bus, ports, partitions })
+        Ok(Self { bus, ports: with_switch(ports, switch), partitions })
     }
 
     /// They, as ports.
@@ -100,6 +106,8 @@ impl Servers {
         let config = WorkerConfig {
             partitions: self.partitions.clone(),
             slots: settings.slots,
+            // A dead worker's lease ends when its deliveries come again.
+            lease: settings.bus.ack_wait,
             drain: settings.life.grace,
             metrics,
             ..WorkerConfig::new(instance(self.ports.ids.as_ref(), "worker"), host())

@@ -1,0 +1,28 @@
+//! `systole drill`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `systole drill`.
+#[derive(Debug, Args)]
+pub(crate) struct Drill {
+    /// Three threads in each cell in place of twenty.
+    #[arg(long)]
+    pub(crate) short: bool,
+    /// Only cells whose name holds this, such as `worker/` or `before_ack`.
+    #[arg(long, value_name = "PART")]
+    pub(crate) only: Option<String>,
+    /// How many threads are under way in each cell.
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+    /// Cells at once, each with its own servers.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) jobs: usize,
+    /// Writes `crash-matrix.md` and `crash-matrix.json` into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) write: Option<PathBuf>,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
