@@ -10,7 +10,7 @@ use ports::BusError;
 use ports::journal::{Journal, Stored};
 use ports::live::{Live, Subscription, Topic};
 use proto::envelope::DecodeError;
-use proto::event::ThreadEvent;
+use proto::event::{Event, ThreadEvent};
 use proto::ids::{Sequence, ThreadRef};
 use proto::live::LiveText;
 
@@ -145,5 +145,5 @@ pub(crate) async fn fold_to_end(
         }
     };
     follower.look(&mut take).await?;
-    Ok((follower.thread, finished))
+    Ok((follower.teller.into_thread(), finished))
 }
