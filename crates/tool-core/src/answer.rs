@@ -51,6 +51,8 @@ pub enum Refusal {
     Cancelled,
     /// Too many recent calls of the tool failed.
     BreakerOpen,
+    /// An operator holds it back, and in which words.
+    Frozen(String),
     /// All attempts were made.
     UsedUp,
 }
@@ -94,6 +96,14 @@ impl Refusal {
                 format!("\n{problems}"),
             ),
             Self::Cancelled => (ErrorCode::Cancelled, "Cancelled.", String::new()),
+            Self::Frozen(words) => (
+                ErrorCode::Frozen,
+                "An operator has frozen this tool.",
+                format!(
+                    " Do not call it again in this run; go on without it, or say that it has to wait. \
+                     {words}"
+                ),
+            ),
             Self::BreakerOpen => (
                 ErrorCode::Unavailable,
                 "Most recent calls of this tool failed, so it is not tried at the moment.",

@@ -81,13 +81,15 @@ pub enum Lease {
     Unknown,
 }
 
-/// Whether the tool's breaker lets a call begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether an operator and the tool's breaker let a call begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// It is closed, or this call is the probe of a half-open one.
     Open,
     /// It is open, or another call is the probe.
     Shut,
+    /// An operator holds the call back, and in which words.
+    Frozen(String),
 }
 
 /// Everything known of a call. What is `None` was not looked at yet.
@@ -117,7 +119,7 @@ pub struct Known<'a> {
     pub cancelled: Option<bool>,
     /// The lease.
     pub lease: Option<Lease>,
-    /// The breaker.
+    /// Operator and breaker.
     pub gate: Option<Gate>,
     /// What a check found after the newest start.
     pub probed: Option<Probed>,
@@ -180,7 +182,7 @@ pub enum Look {
     Cancelled,
     /// Take the lease.
     Lease,
-    /// Judge the breaker; take its probe when it is half open.
+    /// See whether an operator holds it back, then judge the breaker; take its probe when it is half open.
     Gate,
     /// Run the tool's check.
     Probe,
@@ -309,8 +311,9 @@ fn before_run(known: &Known<'_>) -> Option<Step> {
         Some(Lease::Held(left)) => return Some(wait(left)),
         Some(Lease::Ours | Lease::Unknown) | None => {}
     }
-    match known.gate {
+    match &known.gate {
         None => Some(Step::Look(Look::Gate)),
+        Some(Gate::Frozen(words)) => Some(refuse(known, &Refusal::Frozen(words.clone()))),
         Some(Gate::Shut) => Some(refuse(known, &Refusal::BreakerOpen)),
         Some(Gate::Open) => None,
     }

@@ -94,6 +94,9 @@ impl Launch<'_> {
         let intro = format!("{} · thread {} · {model}", self.loaded.agent.name, place.thread);
         // A view that nobody looks at is noticed with the first event.
         view.note(&intro).unwrap_or_default();
+        for words in store.frozen() {
+            view.note(&words).unwrap_or_default();
+        }
         let status = status(Role::Run, &staff, &words);
         open_door(&self.common.store, store, &mut engine, status);
         let mut session = Session::new(self.parts(store, &place, view, shown_to).await?);

@@ -9,6 +9,7 @@
 mod agent_files;
 mod arguments;
 mod bench;
+mod brake;
 mod commands;
 mod control;
 mod demo;

@@ -11,8 +11,8 @@ use crate::arguments::{
 };
 use crate::bench::{command, model, part};
 use crate::commands::{
-    Context, agents, approve, cancel, clients, demo, dev, manual, new, planner, rehearse, run,
-    show, threads, tools, worker,
+    Context, agents, approve, cancel, clients, demo, dev, freeze, manual, new, planner, rehearse,
+    run, show, threads, tools, worker,
 };
 use crate::demo::{service, tool};
 use crate::drill::command as drill;
@@ -98,6 +98,8 @@ async fn carry_out_on_thread(context: &Context, command: ThreadCommand) -> Resul
         ThreadCommand::Show(show) => show::show(context, &show).await,
         ThreadCommand::Cancel(cancel) => cancel::cancel(context, &cancel).await,
         ThreadCommand::Approve(approve) => approve::approve(context, &approve).await,
+        ThreadCommand::Freeze(asked) => freeze::freeze(context, &asked),
+        ThreadCommand::Thaw(asked) => freeze::thaw(context, &asked),
     }
 }
 

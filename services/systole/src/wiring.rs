@@ -33,8 +33,11 @@ use worker::{Tool, Tools, Worker, WorkerConfig, WorkerPorts};
 
 use crate::agent_files::{LoadedAgent, LoadedTool};
 use crate::arguments::{Common, ModelChoice};
+use crate::brake::Freezes;
+use crate::commands::freeze::words;
 use crate::engine::{Engine, GRACE, Ports};
 use crate::failure::Failure;
+use crate::launch::real;
 use crate::models::ModelByAgent;
 use crate::settings::Environment;
 use crate::staff::{Hands, Member, Staff};
@@ -58,6 +61,7 @@ pub(crate) struct Store {
     bus: SqliteBus,
     ports: Ports,
     trouble: Trouble,
+    freezes: Freezes,
 }
 
 impl Store {
@@ -92,12 +96,19 @@ impl Store {
             clock,
             ids,
         };
-        Ok(Self { bus, ports, trouble })
+        let freezes = Freezes::of(&real(&common.store));
+        Ok(Self { bus, ports, trouble, freezes })
     }
 
     /// It, as ports.
     pub(crate) fn ports(&self) -> &Ports {
         &self.ports
+    }
+
+    /// What operators hold back on it, in words.
+    pub(crate) fn frozen(&self) -> Vec<String> {
+        let frozen = self.freezes.list().unwrap_or_default();
+        frozen.iter().map(|(target, note)| words(target, note)).collect()
     }
 
     /// The first trouble with it.
@@ -143,7 +154,8 @@ impl Store {
         // Offered before the first turn asks what there is.
         let offer = Registration { worker: instance.clone(), tools: contracts };
         self.ports.registry.register(offer).await?;
-        let config = WorkerConfig { grace: GRACE, ..WorkerConfig::new(instance, host()) };
+        let brake = Arc::new(self.freezes.clone());
+        let config = WorkerConfig { grace: GRACE, brake, ..WorkerConfig::new(instance, host()) };
         let worker = Worker::new(worker_ports(&self.ports), tools, config);
         let shutdown = engine.shutdown();
         engine.start("worker", async move {

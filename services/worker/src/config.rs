@@ -11,7 +11,8 @@ use ports::live::Live;
 use ports::queues::Queues;
 use ports::registry::Registry;
 use ports::working_memory::WorkingMemory;
-use proto::ids::{InstanceId, Partition};
+use proto::ids::{InstanceId, Partition, TenantId, ToolName};
+use proto::tool::Effect;
 use tool_core::redact::Redactor;
 
 use crate::metrics::Metrics;
@@ -49,6 +50,23 @@ impl WorkerPorts {
     }
 }
 
+/// What operators hold back.
+pub trait Brake: std::fmt::Debug + Send + Sync {
+    /// Why a call of this tool may not begin now, in words for the model and for people; nothing
+    /// when it may. Asked right before each effect, so it has to be quick.
+    fn holds(&self, tenant: &TenantId, tool: &ToolName, effect: Effect) -> Option<String>;
+}
+
+/// Holds nothing back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoBrake;
+
+impl Brake for NoBrake {
+    fn holds(&self, _: &TenantId, _: &ToolName, _: Effect) -> Option<String> {
+        None
+    }
+}
+
 /// Settings of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
@@ -75,6 +93,8 @@ pub struct WorkerConfig {
     pub offer_every: Duration,
     /// For unanswered appends.
     pub patience: Patience,
+    /// What operators hold back.
+    pub brake: Arc<dyn Brake>,
     /// What keeps secrets out of results.
     pub redactor: Arc<Redactor>,
     /// What is counted.
@@ -96,6 +116,7 @@ impl WorkerConfig {
             keep_results: Duration::from_hours(24),
             offer_every: Duration::from_secs(10),
             patience: Patience::default(),
+            brake: Arc::new(NoBrake),
             redactor: Redactor::standard(),
             metrics: Metrics::new(),
         }

@@ -116,7 +116,16 @@ impl Case<'_> {
     }
 
     /// A breaker that nobody can judge is closed.
+    /// What an operator said before this look holds the call back.
+    pub(crate) fn frozen(&self) -> Option<String> {
+        let effect = self.call.terms.effect.max(self.tool.contract.effect);
+        self.shared.config.brake.holds(&self.thread.tenant, &self.call.tool, effect)
+    }
+
     async fn gate(&self) -> Gate {
+        if let Some(words) = self.frozen() {
+            return Gate::Frozen(words);
+        }
         let working = &self.shared.ports.working;
         let Ok(samples) = working.samples(&self.call.tool).await else { return Gate::Open };
         let samples: Vec<Sample> =

@@ -13,7 +13,7 @@ use proto::ids::Sequence;
 use proto::observation::Receipt;
 use proto::tool::Retry;
 use tokio::time::Instant;
-use tool_core::answer::{Answer, effect_found, stopped_before_effect};
+use tool_core::answer::{Answer, Earlier, Refusal, effect_found, stopped_before_effect};
 use tool_core::decide::StartState;
 use tool_core::outcome::{Attempt, End, Next, Probed, after};
 use tool_core::{doubt, receipt};
@@ -44,6 +44,9 @@ impl Case<'_> {
         }
         if self.shared.shutdown.is_draining() {
             return Ok(Flow::Settled(Settled::Back(Duration::ZERO)));
+        }
+        if let Some(words) = self.frozen() {
+            return Ok(Flow::Refuse(frozen(words, attempt)));
         }
         let process_group = prepared.process_group();
         let Some(claimed) = self.claim(attempt, expected, process_group).await? else {
@@ -206,4 +209,11 @@ impl Case<'_> {
         }
         Ok(Flow::Checked { start, probed })
     }
+}
+
+/// The answer of a call that was frozen while attempt `attempt` was made ready.
+fn frozen(words: String, attempt: u32) -> Answer {
+    let made = attempt.saturating_sub(1);
+    let earlier = if made > 0 { Earlier::Checked(made) } else { Earlier::None };
+    Refusal::Frozen(words).answer(earlier)
 }

@@ -12,6 +12,7 @@ mod distributed;
 mod dry_run;
 mod everyday;
 mod files;
+mod freezing;
 mod home;
 mod interrupts;
 mod journal;

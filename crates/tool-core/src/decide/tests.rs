@@ -72,7 +72,7 @@ impl World {
                 Look::Start => known.start = Some(self.start.clone()),
                 Look::Cancelled => known.cancelled = Some(self.cancelled),
                 Look::Lease => known.lease = Some(self.lease),
-                Look::Gate => known.gate = Some(self.gate),
+                Look::Gate => known.gate = Some(self.gate.clone()),
                 Look::Probe => known.probed = Some(self.probed.clone()),
             }
         }
@@ -241,6 +241,15 @@ fn an_open_breaker_answers_at_once() {
 }
 
 #[test]
+fn a_frozen_call_is_barred_and_answered() {
+    let gate = Gate::Frozen("Ask ops.".to_owned());
+    let world = World { gate: gate.clone(), ..World::of(Effect::Irreversible) };
+    check(&world, &expect!["Done Start Cancelled Gate -> bar after 0, answer frozen NeverStarted"]);
+    let world = World { gate, ..World::of(Effect::ReadOnly) };
+    check(&world, &expect!["Done Cancelled Lease Gate -> answer frozen NeverStarted"]);
+}
+
+#[test]
 fn a_barred_call_is_dropped() {
     let world = World { start: StartState::Barred, ..World::of(Effect::Irreversible) };
     check(&world, &expect!["Done Start -> drop"]);
@@ -361,7 +370,7 @@ prop_compose! {
         start in starts(),
         cancelled in prop::bool::weighted(0.2),
         lease in prop::sample::select(vec![Lease::Ours, Lease::Unknown, Lease::Held(Duration::MAX)]),
-        gate in prop::sample::select(vec![Gate::Open, Gate::Shut]),
+        gate in prop::sample::select(vec![Gate::Open, Gate::Shut, Gate::Frozen(String::new())]),
         probed in prop::sample::select(vec![
             Probed::Happened(String::new()), Probed::NotHappened, Probed::Unclear(String::new()),
         ]),

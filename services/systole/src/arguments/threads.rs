@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::{Freeze, Thaw};
+
 /// What is seen of threads and done to them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ThreadCommand {
@@ -13,6 +15,10 @@ pub(crate) enum ThreadCommand {
     Cancel(Cancel),
     /// Agrees to a call that waits for a person's word, or refuses it.
     Approve(Approve),
+    /// Holds tools back: nothing irreversible starts. Without a flag it lists what is frozen.
+    Freeze(Freeze),
+    /// Lets frozen tools go.
+    Thaw(Thaw),
 }
 
 impl ThreadCommand {
@@ -23,6 +29,8 @@ impl ThreadCommand {
             Self::Show(show) => show.json,
             Self::Cancel(cancel) => cancel.json,
             Self::Approve(approve) => approve.json,
+            Self::Freeze(freeze) => freeze.json,
+            Self::Thaw(thaw) => thaw.json,
         }
     }
 }

@@ -124,6 +124,7 @@ impl Up<'_> {
         open_door(path, self.store, &mut engine, status.clone());
         let unfinished = self.unfinished().await?;
         screen.up(self.context, &status, unfinished);
+        screen.frozen(&self.store.frozen());
         let trouble = watch(&engine, &mut screen, &mut told, interrupts).await;
         screen.stopping();
         engine.stop().await;

@@ -89,6 +89,17 @@ impl Screen {
         self.faint(&format!("in another terminal: {run} · Ctrl-C here stops, runs are kept"));
     }
 
+    /// What operators hold back.
+    pub(super) fn frozen(&mut self, words: &[String]) {
+        if self.json {
+            return;
+        }
+        for words in words {
+            let line = self.palette.paint(Tone::Warm, words);
+            self.line(&line);
+        }
+    }
+
     /// The end was asked for.
     pub(super) fn stopping(&mut self) {
         if !self.json {

@@ -1,0 +1,47 @@
+//! `freeze` and `thaw`.
+
+use clap::Args;
+use proto::ids::{TenantId, ToolName};
+
+/// `systole freeze`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  systole freeze --all --reason \"incident 7\"\n  systole freeze --tool restart_service\n  systole freeze            # lists what is frozen"
+)]
+pub(crate) struct Freeze {
+    /// What.
+    #[command(flatten)]
+    pub(crate) targets: Targets,
+    /// Why, for people and for the model.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) reason: String,
+    /// As JSON, one freeze a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `systole thaw`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  systole thaw --tool restart_service")]
+pub(crate) struct Thaw {
+    /// What.
+    #[command(flatten)]
+    pub(crate) targets: Targets,
+    /// As JSON: what is still frozen, one freeze a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What is frozen or thawed.
+#[derive(Debug, Args)]
+pub(crate) struct Targets {
+    /// Every irreversible tool.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// This tool, whatever repeating it does; may be given several times.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) tool: Vec<ToolName>,
+    /// The irreversible tools of this tenant's threads; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Vec<TenantId>,
+}
