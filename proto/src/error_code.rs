@@ -81,6 +81,12 @@ codes! {
     TooNew => "too_new", "A record was written by a newer version than this process can read.";
     NotFound => "not_found", "There is no such thread, call or file.";
     InvalidInput => "invalid_input", "What was asked is not well formed.";
+    // Of requests to the gateway.
+    Unauthenticated => "unauthenticated", "The request has no API key, or one that is not known.";
+    RunActive => "run_active", "The thread has an active run, and the input was for one at rest.";
+    KeyReused => "key_reused", "The idempotency key belongs to another input.";
+    NotWaiting => "not_waiting", "The call does not wait for this decision.";
+    Overloaded => "overloaded", "More is under way than the gateway takes at once.";
     Internal => "internal", "A rule that always holds did not; this is a bug.";
 }
 

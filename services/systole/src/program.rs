@@ -11,8 +11,8 @@ use crate::arguments::{
 };
 use crate::bench::{command, model, part};
 use crate::commands::{
-    Context, agents, approve, cancel, clients, demo, dev, freeze, manual, new, planner, rehearse,
-    run, show, threads, tools, worker,
+    Context, agents, approve, cancel, clients, demo, dev, freeze, gateway, manual, new, planner,
+    rehearse, run, show, threads, tools, worker,
 };
 use crate::demo::{service, tool};
 use crate::drill::command as drill;
@@ -119,6 +119,7 @@ async fn carry_out_node(context: &Context, command: NodeCommand) -> Result<Exit,
     match command {
         NodeCommand::Planner(flags) => Box::pin(planner::planner(context, &flags)).await,
         NodeCommand::Worker(flags) => Box::pin(worker::worker(context, &flags)).await,
+        NodeCommand::Gateway(flags) => Box::pin(gateway::gateway(context, &flags)).await,
         NodeCommand::Send(asked) => clients::send(context, &asked).await,
         NodeCommand::Tail(asked) => clients::tail(context, &asked).await,
         NodeCommand::Drill(asked) => Box::pin(drill::drill(context, &asked)).await,

@@ -15,6 +15,8 @@ pub(crate) enum NodeCommand {
     Planner(PlannerFlags),
     /// Runs a worker of a distributed deployment.
     Worker(WorkerFlags),
+    /// Serves a distributed deployment over HTTP.
+    Gateway(GatewayFlags),
     /// Sends an input to a distributed deployment.
     Send(Send),
     /// Shows a thread of a distributed deployment until its run is over.
@@ -26,7 +28,7 @@ pub(crate) enum NodeCommand {
 impl NodeCommand {
     /// Whether it is a process that operators watch.
     pub(crate) fn is_server(&self) -> bool {
-        matches!(self, Self::Planner(_) | Self::Worker(_))
+        matches!(self, Self::Planner(_) | Self::Worker(_) | Self::Gateway(_))
     }
 
     /// Whether it prints for programs.
@@ -35,7 +37,7 @@ impl NodeCommand {
             Self::Send(send) => send.json,
             Self::Tail(tail) => tail.json,
             Self::Drill(drill) => drill.json,
-            Self::Planner(_) | Self::Worker(_) => false,
+            Self::Planner(_) | Self::Worker(_) | Self::Gateway(_) => false,
         }
     }
 }
@@ -199,6 +201,28 @@ impl WorkerFlags {
     }
 }
 
+/// `systole gateway`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct GatewayFlags {
+    /// A file with API keys, a line `tenant=key` each; without it only this machine is served.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<String>,
+    /// The servers.
+    #[command(flatten)]
+    pub(crate) bus: BusFlags,
+    /// The process.
+    #[command(flatten)]
+    pub(crate) life: LifeFlags,
+}
+
+impl GatewayFlags {
+    /// What was given.
+    pub(crate) fn given(&self) -> Vec<Given> {
+        let own = vec![("keys", self.keys.clone())];
+        [own, self.bus.given(), self.life.given()].concat()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,9 +240,13 @@ mod tests {
             bus: bus.clone(),
             life: life.clone(),
         };
+        let gateway = GatewayFlags { keys: None, bus: bus.clone(), life: life.clone() };
         let worker = WorkerFlags { tools: Vec::new(), slots: None, bus, life };
-        let mut named: Vec<&str> =
-            [planner.given(), worker.given()].concat().iter().map(|given| given.0).collect();
+        let mut named: Vec<&str> = [planner.given(), worker.given(), gateway.given()]
+            .concat()
+            .iter()
+            .map(|given| given.0)
+            .collect();
         named.sort_unstable();
         named.dedup();
         let mut all: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();

@@ -7,6 +7,7 @@ pub(crate) mod clients;
 pub(crate) mod demo;
 pub(crate) mod dev;
 pub(crate) mod freeze;
+pub(crate) mod gateway;
 pub(crate) mod manual;
 pub(crate) mod new;
 pub(crate) mod planner;

@@ -46,6 +46,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     with("max_turns", "SYSTOLE_MAX_TURNS", "2048"),
     without("tools", "SYSTOLE_TOOLS"),
     with("slots", "SYSTOLE_SLOTS", "16"),
+    without("keys", "SYSTOLE_KEYS"),
 ];
 
 /// The setting of that name.

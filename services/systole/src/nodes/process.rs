@@ -2,7 +2,7 @@
 //! stops in two steps when it is told to.
 
 use std::future::Future;
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use ports::BusError;
@@ -43,12 +43,27 @@ impl Process {
         Ok(Self { life, interrupts, health: Health::starting(), listener })
     }
 
+    /// Its address once more, for a service that takes over when it is ready.
+    pub(crate) fn listener(&mut self) -> Result<TcpListener, Failure> {
+        let again = |listener: TcpListener| {
+            let first = listener.into_std()?;
+            let second = first.try_clone()?;
+            io::Result::Ok((TcpListener::from_std(first)?, TcpListener::from_std(second)?))
+        };
+        let taken = self.listener.take().ok_or_else(|| io::Error::other("nothing is listened on"));
+        let (first, second) = taken
+            .and_then(again)
+            .map_err(|error| Failure::other("the address to listen on", error))?;
+        self.listener = Some(first);
+        Ok(second)
+    }
+
     /// Serves health and metrics in `tasks`, and says where.
     pub(crate) fn serve(&mut self, tasks: &mut TaskSet, metrics: Vec<Registry>) {
         let Some(listener) = self.listener.take() else { return };
         if let Ok(address) = listener.local_addr() {
             // Nobody may be reading; the address is for whoever chose port 0.
-            writeln!(std::io::stdout(), "listening on http://{address}").unwrap_or_default();
+            writeln!(io::stdout(), "listening on http://{address}").unwrap_or_default();
         }
         tasks.start("probes", probes::serve(listener, self.health.clone(), metrics));
     }

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use definitions::problem::Problem;
+use gateway::ApiKey;
 
 use super::catalogue::{flag, setting};
 use super::sources::Sources;
+use crate::inputs::tenant;
 
 /// How this process proves to NATS who it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +73,14 @@ pub(crate) struct WorkerSettings {
     pub(crate) slots: usize,
 }
 
+/// Of a gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct GatewaySettings {
+    pub(crate) bus: BusSettings,
+    pub(crate) life: Life,
+    pub(crate) gateway: gateway::Settings,
+}
+
 /// Every problem, one a line.
 pub(crate) type Problems = Vec<String>;
 
@@ -113,6 +123,25 @@ impl WorkerSettings {
         let tools = tools.split(',').map(|file| PathBuf::from(file.trim())).collect();
         let slots = usize::try_from(slots).unwrap_or(usize::MAX);
         reader.finish(Self { bus, life, tools, slots })
+    }
+}
+
+impl GatewaySettings {
+    /// Reads them; `problems` are those of the file.
+    pub(crate) fn read(sources: &Sources, problems: &[Problem]) -> Result<Self, Problems> {
+        let mut reader = Reader::new(sources, problems);
+        let (bus, life) = (reader.bus(), reader.life("127.0.0.1:7070"));
+        let mut gateway = gateway::Settings::new(tenant());
+        gateway.keys = reader.keys();
+        (gateway.partitions, gateway.grace) = (bus.partitions, life.grace);
+        if let Some(listen) = life.listen {
+            gateway.listen = listen;
+        } else if reader.text("listen").is_some_and(|text| text == "off") {
+            let fix = "leave it out, or name another address";
+            reader.problem("listen", "an address", "`off`", fix);
+        }
+        reader.problems.extend(gateway.problems());
+        reader.finish(Self { bus, life, gateway })
     }
 }
 
@@ -176,6 +205,35 @@ impl<'a> Reader<'a> {
 
     fn seconds(&mut self, name: &str, least: u64, most: u64) -> Duration {
         Duration::from_secs(self.whole(name, least, most))
+    }
+
+    /// The keys in the file that is named; empty lines and those behind a `#` are left out. What is
+    /// wrong is told by its line: the line itself may be a secret.
+    fn keys(&mut self) -> Vec<ApiKey> {
+        let Some(file) = self.text("keys") else { return Vec::new() };
+        let text = std::fs::read_to_string(&file).unwrap_or_else(|error| {
+            let found = format!("`{file}`: {error}");
+            self.problem("keys", "a file that can be read", &found, "name such a file");
+            String::new()
+        });
+        let mut keys = Vec::new();
+        for (index, line) in text.lines().map(str::trim).enumerate() {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if let Ok(key) = line.parse() {
+                keys.push(key);
+                continue;
+            }
+            let found = format!("something else in line {}", index.saturating_add(1));
+            let fix = "write a key of sixteen characters or more without blanks";
+            self.problem("keys", "`tenant=key`", &found, fix);
+        }
+        if keys.is_empty() && self.problems.is_empty() {
+            let fix = "add a line `tenant=key`, or leave `keys` out to serve this machine only";
+            self.problem("keys", "a key", "none in the file", fix);
+        }
+        keys
     }
 
     fn truth(&mut self, name: &str) -> bool {
@@ -362,5 +420,28 @@ mod tests {
         assert_eq!(lines.len(), 2, "{lines:#?}");
         let with = sources(&[("agents", "a"), ("base_url", "http://h/v1"), ("max_turns", "7")]);
         assert_eq!(PlannerSettings::read(&with, &[]).unwrap().max_turns, 7);
+    }
+
+    #[test]
+    fn a_gateway_serves_this_machine_unless_it_has_keys() {
+        let read = |pairs: &[(&'static str, &str)]| GatewaySettings::read(&sources(pairs), &[]);
+        let usual = read(&[("partitions", "4")]).unwrap();
+        assert_eq!(usual.life.listen, "127.0.0.1:7070".parse().ok());
+        assert_eq!((usual.gateway.partitions, usual.gateway.keys.len()), (4, 0));
+        let open = read(&[("listen", "0.0.0.0:7070")]).unwrap_err();
+        assert!(open[0].contains("without API keys"), "{open:#?}");
+        assert_eq!(read(&[("listen", "off")]).unwrap_err().len(), 1);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "# ours\n\nacme=0123456789abcdef\n").unwrap();
+        let keys = file.path().to_str().unwrap();
+        let keyed = read(&[("listen", "0.0.0.0:7070"), ("keys", keys)]).unwrap();
+        assert_eq!(keyed.gateway.keys[0].tenant.as_str(), "acme");
+        std::fs::write(file.path(), "acme=0123456789abcdef\nacme=hush\nnonsense\n").unwrap();
+        let wrong = read(&[("keys", keys)]).unwrap_err();
+        assert!(wrong[0].contains("line 2") && wrong[1].contains("line 3"), "{wrong:#?}");
+        assert!(!wrong.join(" ").contains("hush"), "{wrong:#?}");
+        std::fs::write(file.path(), "# none\n").unwrap();
+        assert!(read(&[("keys", keys)]).unwrap_err()[0].contains("none in the file"));
+        assert_eq!(read(&[("keys", "/nowhere/keys")]).unwrap_err().len(), 1);
     }
 }

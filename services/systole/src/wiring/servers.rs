@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bus_nats::{ConnectError, Login, NatsBus, Settings};
+use gateway::{Gateway, GatewayPorts};
 use planner::{AgentBook, Config, Planner};
 use ports::BusError;
 use ports::model::Model;
@@ -11,6 +12,7 @@ use ports::working_memory::WorkingMemory;
 use proto::error_code::ErrorCode;
 use proto::ids::Partition;
 use service_runtime::health::Health;
+use service_runtime::shutdown::Shutdown;
 use worker::{Worker, WorkerConfig};
 use working_redis::RedisMemory;
 
@@ -92,6 +94,24 @@ impl Servers {
             super::named_endpoint(settings.api_key.as_deref(), settings.base_url.as_deref())?;
         tracing::info!(base_url = endpoint.base_url, "the model's endpoint");
         ask(&self.ports, vec![endpoint])
+    }
+
+    /// A gateway to it.
+    pub(crate) fn gateway(
+        &self,
+        settings: gateway::Settings,
+        metrics: gateway::Metrics,
+        health: Health,
+        shutdown: Shutdown,
+    ) -> Gateway {
+        let ports = GatewayPorts {
+            journal: Arc::clone(&self.ports.journal),
+            live: Arc::clone(&self.ports.live),
+            working: Arc::clone(&self.ports.working),
+            clock: Arc::clone(&self.ports.clock),
+            ids: Arc::clone(&self.ports.ids),
+        };
+        Gateway::new(ports, settings, metrics, health, shutdown)
     }
 
     /// A worker with these tools.

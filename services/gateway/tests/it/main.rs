@@ -1,0 +1,11 @@
+//! The gateway over a bus in memory, asked over real HTTP.
+#![cfg(test)]
+
+mod approving;
+mod cancelling;
+mod client;
+mod events;
+mod inputs;
+mod limits;
+mod tenants;
+mod world;
