@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol, turns_for_complexity};
 use proto::hash;
 use proto::ids::{AgentName, ToolName};
+use proto::tool::ToolContract;
 use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::parameters;
 use crate::problem::{Problem, Report};
-use crate::yaml::{self, Node, Place};
+use crate::yaml::{self, Kind, Node, Place};
 
 /// What an agent file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,9 @@ pub struct AgentFile {
     pub rehearsal: Option<String>,
     /// Where each tool is named, for problems found later.
     tools_at: Vec<Node>,
+    /// Where each manifest and the rehearsal are named; the whole file where they are not.
+    manifests_at: Vec<(Node, String)>,
+    rehearsal_at: (Node, String),
 }
 
 const PROTOCOLS: [(&str, Protocol); 2] =
@@ -47,6 +51,67 @@ impl AgentFile {
         let mut report = Report::new(file);
         let read = read(file, &root, &mut report);
         report.finish(read)
+    }
+
+    /// The problem that one of its manifests is not there; `near` is a file beside it that may be
+    /// meant.
+    pub fn missing_manifest(&self, name: &str, near: Option<&str>) -> Vec<Problem> {
+        let index = self.manifests.iter().position(|manifest| manifest == name);
+        let at = index.and_then(|index| self.manifests_at.get(index));
+        self.missing(at, name, "a tool file", near)
+    }
+
+    /// The same for its rehearsal.
+    pub fn missing_rehearsal(&self, name: &str, near: Option<&str>) -> Vec<Problem> {
+        self.missing(Some(&self.rehearsal_at), name, "a rehearsal", near)
+    }
+
+    fn missing(
+        &self,
+        at: Option<&(Node, String)>,
+        name: &str,
+        what: &str,
+        near: Option<&str>,
+    ) -> Vec<Problem> {
+        let mut report = Report::new(&*self.file);
+        if let Some((node, field)) = at {
+            let said = node.as_text() == Some(name) || field.contains('[');
+            let fix = match near {
+                Some(near) if said => format!("write `{near}`"),
+                Some(near) => format!("write `{field}: {near}`"),
+                None if said => "write its path, relative to this file, or make it".to_owned(),
+                None => format!("make {name}, or write `{field}:` with the path of another"),
+            };
+            let expected = format!("{what} that is there");
+            report.at(node, field, expected, format!("no file `{name}`"), fix);
+        }
+        report.finish::<()>(None).err().unwrap_or_default()
+    }
+
+    /// The tools it names and may not call: it holds none of the permissions that they need.
+    pub fn not_permitted<'t>(
+        &self,
+        tools: impl IntoIterator<Item = &'t ToolContract>,
+    ) -> Vec<Problem> {
+        let mut report = Report::new(&*self.file);
+        for tool in tools {
+            let needed = &tool.permissions;
+            let holds =
+                needed.is_empty() || needed.iter().any(|one| self.agent.permissions.contains(one));
+            let index = self.agent.tools.iter().position(|name| *name == tool.name);
+            let place = index.and_then(|index| Some((index, self.tools_at.get(index)?)));
+            let Some((index, node)) = place.filter(|_| !holds) else { continue };
+            let found = format!("`{}`, which needs one of {}", tool.name, needed.join(", "));
+            let fix = format!("add `permissions: [{}]`", needed.first().map_or("", String::as_str));
+            report.at(
+                node,
+                &format!("tools[{index}]"),
+                "a tool that the agent may call",
+                found,
+                fix,
+            );
+        }
+        report.finish::<()>(None).err().unwrap_or_default()
     }
 
     /// The tools it names that are in none of its manifests.
@@ -75,20 +140,42 @@ fn read(file: &str, root: &Node, report: &mut Report) -> Option<AgentFile> {
     let who = Who::read(&mut fields, report);
     let tools = tools(&mut fields, report);
     let limits = limits(&mut fields, report);
-    let manifests = match fields.get("manifest") {
-        Some(at) => at.texts(report),
-        None => Some(vec!["tools.yaml".to_owned()]),
+    let (manifests, manifests_at) = match fields.get("manifest") {
+        Some(at) => (at.texts(report), places_of(&at)),
+        None => (Some(vec!["tools.yaml".to_owned()]), vec![unsaid(&place, "manifest")]),
     };
-    let rehearsal = match fields.get("rehearsal") {
-        Some(at) => at.words(report).map(|text| Some(text.to_owned())),
-        None => Some(None),
+    let (rehearsal, rehearsal_at) = match fields.get("rehearsal") {
+        Some(at) => (at.words(report).map(|text| Some(text.to_owned())), place_of(&at)),
+        None => (Some(None), unsaid(&place, "rehearsal")),
     };
     let policy = Policy::read(&mut fields, report);
     fields.close(report);
     let (tools, tools_at) = tools?;
     let agent = agent(who?, tools, limits?, policy?);
     let file = file.to_owned();
-    Some(AgentFile { file, agent, manifests: manifests?, rehearsal: rehearsal?, tools_at })
+    let (manifests, rehearsal) = (manifests?, rehearsal?);
+    Some(AgentFile { file, agent, manifests, rehearsal, tools_at, manifests_at, rehearsal_at })
+}
+
+fn place_of(at: &Place<'_>) -> (Node, String) {
+    (at.node().clone(), at.field().to_owned())
+}
+
+fn places_of(at: &Place<'_>) -> Vec<(Node, String)> {
+    match &at.node().kind {
+        Kind::List(items) => {
+            items.iter().enumerate().map(|(i, node)| place_of(&at.item(i, node))).collect()
+        }
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) | Kind::Map(_) => {
+            vec![place_of(at)]
+        }
+    }
+}
+
+/// The place of a field that is not there: where the tools are named, which it would serve.
+fn unsaid(place: &Place<'_>, name: &str) -> (Node, String) {
+    let node = place.node().get("tools").unwrap_or_else(|| place.node());
+    (node.clone(), name.to_owned())
 }
 
 fn agent(who: Who, tools: Vec<ToolName>, limits: Limits, policy: Policy) -> Agent {

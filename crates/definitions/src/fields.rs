@@ -70,8 +70,7 @@ impl<'n> Fields<'n> {
     pub fn close(self, report: &mut Report) {
         for entry in self.entries.iter().filter(|entry| !self.asked.contains(entry.name.as_str())) {
             let known: Vec<&str> = self.asked.iter().copied().collect();
-            let (expected, fix) = match argument_check::nearest(&entry.name, known.iter().copied())
-            {
+            let (expected, fix) = match meant(&entry.name, &known) {
                 Some(meant) => (
                     "a known field".to_owned(),
                     format!("did you mean `{meant}`? Else leave it out"),
@@ -83,5 +82,39 @@ impl<'n> Fields<'n> {
             (node.line, node.column) = entry.name_at;
             report.at(&node, place.field(), expected, "an unknown field", fix);
         }
+    }
+}
+
+/// Fewer letters begin too many names.
+const BEGINNING: usize = 3;
+
+/// The known field that a name is nearest to, or the only one that it begins or that begins it.
+fn meant<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let near = argument_check::nearest(name, known.iter().copied());
+    near.or_else(|| {
+        let begins = |known: &&&str| {
+            name.chars().count() >= BEGINNING
+                && (known.starts_with(name) || name.starts_with(**known))
+        };
+        let mut fitting = known.iter().filter(begins);
+        match (fitting.next(), fitting.next()) {
+            (Some(only), None) => Some(only),
+            (Some(_) | None, _) => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_meant_by_its_beginning_too() {
+        let known = ["description", "timeout_ms", "retry", "run", "result_schema", "result_tokens"];
+        assert_eq!(meant("desc", &known), Some("description"));
+        assert_eq!(meant("retry_after", &known), Some("retry"));
+        assert_eq!(meant("discription", &known), Some("description"));
+        assert_eq!(meant("result", &known), None);
+        assert_eq!(meant("de", &known), None);
     }
 }

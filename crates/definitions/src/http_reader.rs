@@ -7,7 +7,9 @@ use crate::http::{Body, Header, HttpRun, Method, Pick, QueryPart, SecretPlace};
 use crate::http_url;
 use crate::problem::Report;
 use crate::run::Surroundings;
-use crate::run_reader::{MAX_OUTPUT_BYTES, MOST_OUTPUT_BYTES, joined, scalar, variables};
+use crate::run_reader::{
+    FILE, MAX_OUTPUT_BYTES, MOST_OUTPUT_BYTES, URL, joined, scalar, variables,
+};
 use crate::template::Template;
 use crate::yaml::{Kind, Node, Place};
 
@@ -103,7 +105,7 @@ fn url<'n>(
     templates: &mut Templates<'n>,
     report: &mut Report,
 ) -> Option<Url> {
-    let text = variables(at, at.words(report)?, "a URL", around.variable, report)?;
+    let text = variables(at, at.words(report)?, &URL, around, report)?;
     match http_url::split(&text) {
         Ok(parts) => {
             templates.push((Template::parse(&text), at.clone()));
@@ -229,7 +231,7 @@ fn secret(place: &Place<'_>, around: &Surroundings<'_>, report: &mut Report) -> 
     let from = if is_variable {
         SecretPlace::Env(text.to_owned())
     } else {
-        let text = variables(&at, text, "a file", around.variable, report)?;
+        let text = variables(&at, text, &FILE, around, report)?;
         SecretPlace::File(joined(around.folder, &text))
     };
     Some(Header::Secret { from, prefix: prefix? })

@@ -22,6 +22,7 @@ mod parameters;
 pub mod problem;
 pub mod run;
 mod run_reader;
+mod schema_words;
 pub mod template;
 mod times;
 mod tool_reader;

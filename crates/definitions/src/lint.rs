@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::manifest::{Manifest, ToolDefinition};
 use crate::run::Run;
+use crate::schema_words;
 use crate::template::Template;
 
 /// One piece of advice.
@@ -49,6 +50,8 @@ const EMPTY_WORDS: [&str; 12] = [
     "helper",
 ];
 
+/// A shorter limit is more often a mistaken unit than meant.
+const SHORTEST_MS: u64 = 50;
 /// A model fills that many fields well.
 const MANY_FIELDS: usize = 15;
 const DEEP: usize = 4;
@@ -111,6 +114,10 @@ fn promises(tool: &ToolDefinition, notes: &mut Notes) {
         let fix = "add `timeout_ms`, twice what it takes on a bad day";
         notes.add("timeout_ms", "is not stated, so an attempt ends after 3 seconds", fix);
     }
+    if tool.stated.timeout && tool.contract.timeout_ms < SHORTEST_MS {
+        let weakness = format!("is {} ms: hardly anything ends so soon", tool.contract.timeout_ms);
+        notes.add("timeout_ms", weakness, "write seconds as `3s` or `timeout_seconds: 3`");
+    }
     if !tool.stated.effect {
         let fix = "say `read_only`, `idempotent`, `checkable` or `irreversible`";
         notes.add("effect", "is not stated, so it counts as irreversible", fix);
@@ -132,6 +139,10 @@ fn parameters(tool: &ToolDefinition, notes: &mut Notes) {
     if !closes(schema) {
         let fix = "add `additionalProperties: false`, so that a slip of the pen is told";
         notes.add("parameters", "accept fields that nobody knows", fix);
+    }
+    for (at, word) in schema_words::strange(schema, "parameters") {
+        let fix = "leave it out, or begin it with `x-` if it is meant for somebody else";
+        notes.add(at, format!("has `{word}`, which means nothing in JSON Schema"), fix);
     }
     for word in ["anyOf", "oneOf", "allOf", "not", "if"] {
         if schema.get(word).is_some() {
@@ -175,6 +186,11 @@ fn field(property: &Value, at: &str, is_required: bool, notes: &mut Notes) {
         ["type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"].iter().any(|word| has(word));
     if !is_typed {
         notes.add(at, "has no type, so anything fits", "add `type: string` or what it is");
+    }
+    let name = at.rsplit('.').next().unwrap_or_default();
+    if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
+        let fix = "write it with A to Z, digits, `_` and `-`";
+        notes.add(at, "has a name that some providers refuse", fix);
     }
     let kind = property.get("type").and_then(Value::as_str);
     if kind == Some("array") && !has("items") && !has("prefixItems") {

@@ -39,7 +39,7 @@ pub struct ToolDefinition {
 }
 
 /// What the file says about a tool in its own words; everything else is a default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stated {
     /// The line of the tool.
     pub line: u32,
@@ -47,6 +47,23 @@ pub struct Stated {
     pub effect: bool,
     /// Whether it limits an attempt.
     pub timeout: bool,
+    /// Where it names the programs that it starts: its own and its probe's.
+    pub programs: Vec<ProgramPlace>,
+}
+
+/// A program that a tool starts, with its place in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramPlace {
+    /// The program; absolute if it was written with a `/`.
+    pub program: String,
+    /// As it is written.
+    pub written: String,
+    /// From 1.
+    pub line: u32,
+    /// From 1.
+    pub column: u32,
+    /// Such as `tools[0].run.command[0]`.
+    pub field: String,
 }
 
 impl ToolDefinition {

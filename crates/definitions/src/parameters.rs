@@ -4,6 +4,7 @@ use argument_check::{ArgumentCheck, BadSchema};
 use serde_json::{Map, Value, json};
 
 use crate::problem::Report;
+use crate::schema_words;
 use crate::yaml::{Kind, Node, Place};
 
 /// Formats that a validator or a provider knows; any other word is a remark for the model.
@@ -57,6 +58,14 @@ pub(crate) fn read(place: &Place<'_>, report: &mut Report) -> Option<Value> {
         return None;
     };
     let is_short = is_short(place.node());
+    let clean = if is_short {
+        schema_words::check_short(place, report)
+    } else {
+        schema_words::check(place, report)
+    };
+    if !clean {
+        return None;
+    }
     let schema = if is_short { short(place, report)? } else { full(place.node()) };
     match ArgumentCheck::new(&schema) {
         Ok(_) => Some(schema),
@@ -69,6 +78,9 @@ pub(crate) fn read(place: &Place<'_>, report: &mut Report) -> Option<Value> {
 
 /// Reads a schema of any type, such as that of a result.
 pub(crate) fn read_any(place: &Place<'_>, report: &mut Report) -> Option<Value> {
+    if !schema_words::check(place, report) {
+        return None;
+    }
     let schema = place.node().to_json();
     match ArgumentCheck::of_any(&schema) {
         Ok(_) => Some(schema),

@@ -104,4 +104,15 @@ pub struct Surroundings<'a> {
     pub folder: &'a Path,
     /// The value of `${NAME}`, if it has one.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// What becomes of `${NAME}` without a value.
+    pub unset: Unset,
+}
+
+/// What becomes of `${NAME}` when the variable is not set and no `:-otherwise` stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unset {
+    /// It is a problem: the file is about to be used.
+    Problem,
+    /// Something of the right shape: the file is only checked, and may be used elsewhere.
+    StandIn,
 }

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use crate::fields::Fields;
 use crate::http::Method;
 use crate::http_reader;
+use crate::manifest::ProgramPlace;
 use crate::problem::Report;
-use crate::run::{Builtin, BuiltinRun, CommandRun, Run, Surroundings};
+use crate::run::{Builtin, BuiltinRun, CommandRun, Run, Surroundings, Unset};
 use crate::template::Template;
 use crate::yaml::{Kind, Place};
 
@@ -31,6 +32,20 @@ impl Written<'_> {
             Run::Builtin(run) => Some(run.builtin),
             Run::Command(_) | Run::Http(_) => None,
         }
+    }
+
+    /// The program that it starts, with its place.
+    pub(crate) fn program(&self) -> Option<ProgramPlace> {
+        let (Run::Command(run), Some((_, place))) = (&self.run, self.templates.first()) else {
+            return None;
+        };
+        Some(ProgramPlace {
+            program: run.argv.first()?.clone(),
+            written: place.node().as_text().unwrap_or_default().to_owned(),
+            line: place.node().line,
+            column: place.node().column,
+            field: place.field().to_owned(),
+        })
     }
 
     /// Whether it waits for a server somewhere.
@@ -227,41 +242,55 @@ fn builtin<'n>(
 
 /// A folder, relative to the file's; `${NAME}` and `${NAME:-otherwise}` are filled.
 fn path(place: &Place<'_>, around: &Surroundings<'_>, report: &mut Report) -> Option<PathBuf> {
-    let text = variables(place, place.words(report)?, "a folder", around.variable, report)?;
+    let text = variables(place, place.words(report)?, &FOLDER, around, report)?;
     Some(joined(around.folder, &text))
 }
+
+/// What a text with variables is, and what stands in at its beginning for one that is not set.
+pub(crate) struct Filling {
+    expected: &'static str,
+    stand_in: &'static str,
+}
+
+pub(crate) const FOLDER: Filling = Filling { expected: "a folder", stand_in: "/stand-in" };
+pub(crate) const FILE: Filling = Filling { expected: "a file", stand_in: "/stand-in" };
+pub(crate) const URL: Filling = Filling { expected: "a URL", stand_in: "https://stand-in.invalid" };
 
 /// A text with its `${NAME}` and `${NAME:-otherwise}` filled.
 pub(crate) fn variables(
     place: &Place<'_>,
     text: &str,
-    expected: &str,
-    value: &dyn Fn(&str) -> Option<String>,
+    what: &Filling,
+    around: &Surroundings<'_>,
     report: &mut Report,
 ) -> Option<String> {
-    match filled(text, value) {
+    match filled(text, what, around) {
         Ok(text) => Some(text),
         Err(name) => {
             let found = format!("${{{name}}}, which is not set");
             let fix = format!("set {name}, or write `${{{name}:-otherwise}}`");
-            report.broken(place, expected, found, fix);
+            report.broken(place, what.expected, found, fix);
             None
         }
     }
 }
 
-fn filled(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+fn filled(text: &str, what: &Filling, around: &Surroundings<'_>) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let (inner, after) = after.split_once('}').ok_or_else(|| after.to_owned())?;
         let (name, otherwise) =
             inner.split_once(":-").map_or((inner, None), |(name, other)| (name, Some(other)));
-        let found = value(name).filter(|found| !found.is_empty());
-        let found =
-            found.or_else(|| otherwise.map(str::to_owned)).ok_or_else(|| name.to_owned())?;
         filled.push_str(before);
-        filled.push_str(&found);
+        let found = (around.variable)(name).filter(|found| !found.is_empty());
+        let found = found.or_else(|| otherwise.map(str::to_owned));
+        let found = found.or_else(|| match around.unset {
+            Unset::Problem => None,
+            Unset::StandIn if filled.is_empty() => Some(what.stand_in.to_owned()),
+            Unset::StandIn => Some("stand-in".to_owned()),
+        });
+        filled.push_str(&found.ok_or_else(|| name.to_owned())?);
         rest = after;
     }
     filled.push_str(rest);

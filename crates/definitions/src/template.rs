@@ -101,8 +101,8 @@ pub fn shown(value: &Value) -> Option<String> {
 }
 
 fn is_name(text: &str) -> bool {
-    let starts_well = !text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-    let ok = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let starts_well = !text.starts_with(|c: char| c.is_numeric() || c == '-');
+    let ok = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     !text.is_empty() && starts_well && text.chars().all(ok)
 }
 
@@ -121,6 +121,13 @@ mod tests {
     fn a_value_fills_its_hole_and_is_not_read_again() {
         assert_eq!(fill("--city={city}").as_deref(), Some("--city=Rome {days}"));
         assert_eq!(fill("{days}/{tags}").as_deref(), Some(r#"3/["a","b"]"#));
+    }
+
+    #[test]
+    fn a_name_may_have_the_letters_of_any_language() {
+        let value = json!({"größe": 3, "名前": "a"});
+        let filled = Template::parse("--size={größe} {名前}").fill(value.as_object().unwrap());
+        assert_eq!(filled.as_deref(), Some("--size=3 a"));
     }
 
     #[test]

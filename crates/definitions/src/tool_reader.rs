@@ -80,7 +80,8 @@ fn assemble(
     let rest = json!({ "resource": resource, "cache_ttl_ms": limits.cache_ttl_ms });
     contract.fingerprint = fingerprint(&contract, &written, &rest);
     let line = place.node().line;
-    let stated = Stated { line, effect: promise.effect.1, timeout: limits.timeout.1 };
+    let programs = std::iter::once(&run).chain(&runs.probe).filter_map(Written::program).collect();
+    let stated = Stated { line, effect: promise.effect.1, timeout: limits.timeout.1, programs };
     let probe = runs.probe.map(|probe| probe.run);
     let cache_ttl_ms = limits.cache_ttl_ms;
     Some(ToolDefinition { contract, run: run.run, probe, resource, cache_ttl_ms, stated })

@@ -121,11 +121,11 @@ pub fn read(file: &str, text: &str) -> Result<Node, Vec<Problem>> {
     match read {
         Ok(Some(spanned)) => Ok(placed(spanned)),
         Ok(None) => Ok(Node { line: 1, column: 1, kind: Kind::Null }),
-        Err(error) => Err(vec![unreadable(file, &error)]),
+        Err(error) => Err(vec![unreadable(file, text, &error)]),
     }
 }
 
-fn unreadable(file: &str, error: &serde_saphyr::Error) -> Problem {
+fn unreadable(file: &str, text: &str, error: &serde_saphyr::Error) -> Problem {
     let formatter = serde_saphyr::UserMessageFormatter;
     let options = serde_saphyr::render_options! {
         formatter: &formatter,
@@ -134,6 +134,9 @@ fn unreadable(file: &str, error: &serde_saphyr::Error) -> Problem {
     let own = error.render_with_options(options);
     let own = own.split(" at line ").next().unwrap_or_default();
     let place = error.location();
+    let is_layout = ["block", "indent", "tab"].iter().any(|word| own.contains(word));
+    let line = place.filter(|_| is_layout).map_or(0, |place| small(place.line()));
+    let fix = hint(text, line);
     Problem {
         file: file.to_owned(),
         line: place.map_or(0, |place| small(place.line())),
@@ -141,9 +144,38 @@ fn unreadable(file: &str, error: &serde_saphyr::Error) -> Problem {
         field: String::new(),
         expected: "one YAML document with unique names".to_owned(),
         found: own.trim().trim_end_matches('.').replace('\n', " "),
-        fix: "correct the file at this place; indent with blanks, put text with `: ` or `{` in quotes"
-            .to_owned(),
+        fix,
     }
+}
+
+/// What most likely went wrong at a line.
+fn hint(text: &str, line: u32) -> String {
+    let usual = "correct the file at this place; put text with `: ` or `{` in quotes";
+    if line == 0 {
+        return usual.to_owned();
+    }
+    let before = usize::try_from(line).unwrap_or(0).saturating_sub(1);
+    let mut lines = text.lines().enumerate().take(before.saturating_add(1)).collect::<Vec<_>>();
+    let is_said = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    lines.retain(|(_, line)| is_said(line));
+    let indent = |line: &str| line.len().saturating_sub(line.trim_start_matches([' ', '\t']).len());
+    let head = |line: &str| line.get(..indent(line)).unwrap_or_default().to_owned();
+    if let Some((at, _)) = lines.iter().find(|(_, line)| head(line).contains('\t')) {
+        return format!("indent line {} with blanks: YAML takes no tabs", at.saturating_add(1));
+    }
+    let Some(((at, last), above)) = lines.split_last() else { return usual.to_owned() };
+    let levels: Vec<usize> = above.iter().map(|(_, line)| indent(line)).collect();
+    let opens = above.last().is_none_or(|(_, line)| line.trim_end().ends_with(':'));
+    if above.is_empty() || levels.contains(&indent(last)) || opens {
+        return usual.to_owned();
+    }
+    let nearest = levels.iter().min_by_key(|level| level.abs_diff(indent(last)));
+    let nearest = nearest.copied().unwrap_or_default();
+    format!(
+        "indent line {} like the lines it belongs to: it has {} blanks, a line above has {nearest}",
+        at.saturating_add(1),
+        indent(last),
+    )
 }
 
 fn small(number: u64) -> u32 {

@@ -8,6 +8,7 @@ use definitions::yaml::{Kind, Node, Place};
 
 use crate::case::{Case, Expect, ExpectedCall, Input, Says, Sheet, StandIn};
 use crate::matcher::text_of;
+use crate::mentions;
 use crate::reader::{by_name, matchers, optional, pace, rules};
 use crate::script::Script;
 
@@ -24,11 +25,12 @@ pub(crate) fn sheet(file: &str, root: &Node, report: &mut Report) -> Option<Shee
     } else {
         fields.required("rules", "a list of rules, or `cases`", report)
     };
+    let mentions = listed.as_ref().map(mentions::of).unwrap_or_default();
     let script = optional(listed, report, |at, report| rules(at, report));
     let cases = fields.get("cases").map_or(Some(Vec::new()), |at| cases(&at, report));
     fields.close(report);
     let pace = speed?.unwrap_or_default();
-    let script = script?.map(|rules| Script { file: file.to_owned(), rules, pace });
+    let script = script?.map(|rules| Script { file: file.to_owned(), rules, pace, mentions });
     Some(Sheet { script, cases: cases? })
 }
 

@@ -7,11 +7,13 @@
 //!
 //! - [`heard`]: what a request says, whatever the protocol
 //! - [`script`]: the rules as written, checked; with [`condition`], [`matcher`] and [`template`]
+//! - [`against`]: what it names, beside the agent whose model it plays; pure
 //! - [`engine`]: from rules and a request to a planned reply; pure
 //! - [`case`]: rehearsed runs with what is expected of them · [`compare`]: beside what happened; pure
 //! - [`wire`]: a planned reply as chunks of the provider's format; pure
 //! - [`server`]: both over HTTP
 
+pub mod against;
 pub mod case;
 mod case_reader;
 pub mod compare;
@@ -19,6 +21,7 @@ pub mod condition;
 pub mod engine;
 pub mod heard;
 pub mod matcher;
+mod mentions;
 mod reader;
 pub mod script;
 pub mod server;

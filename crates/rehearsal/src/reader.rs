@@ -9,6 +9,7 @@ use crate::case_reader::cases;
 use crate::condition::{Condition, Since, Watch};
 use crate::heard::Speaker;
 use crate::matcher::Matcher;
+use crate::mentions;
 use crate::script::{CallRule, Fail, Finish, Pace, Rule, Script};
 use crate::template::{Shape, Template};
 
@@ -23,12 +24,14 @@ pub(crate) fn script(file: &str, root: &Node, report: &mut Report) -> Option<Scr
     let mut fields = Fields::of(&whole, report)?;
     let speed = optional(fields.get("pace"), report, pace);
     let listed = fields.required("rules", "a list of rules", report);
+    let mentions = listed.as_ref().map(mentions::of).unwrap_or_default();
     let rules = listed.and_then(|at| rules(&at, report));
     // Cases are for `rehearse`; a mistake in them is told by whoever reads the file first.
     let cases = fields.get("cases").map_or(Some(Vec::new()), |at| cases(&at, report));
     fields.close(report);
     cases?;
-    Some(Script { file: file.to_owned(), rules: rules?, pace: speed?.unwrap_or_default() })
+    let pace = speed?.unwrap_or_default();
+    Some(Script { file: file.to_owned(), rules: rules?, pace, mentions })
 }
 
 pub(crate) fn rules(place: &Place<'_>, report: &mut Report) -> Option<Vec<Rule>> {
@@ -69,6 +72,9 @@ fn rule(place: &Place<'_>, report: &mut Report) -> Option<Rule> {
         report.broken(place, "a rule that does something", "only its condition", fix);
     }
     fields.close(report);
+    if let Some(when) = &when {
+        mentions::check_groups(place, &groups(when), report);
+    }
     let (fail, fail_times) = fail?.map_or((None, None), |(fail, times)| (Some(fail), times));
     Some(Rule {
         line: place.node().line,
@@ -82,6 +88,15 @@ fn rule(place: &Place<'_>, report: &mut Report) -> Option<Rule> {
         fail,
         fail_times,
     })
+}
+
+/// The groups of a rule's `user_matches`, by number and by name.
+fn groups(when: &Condition) -> Vec<String> {
+    let names = when.user_matches.iter().flat_map(|pattern| pattern.capture_names().enumerate());
+    names
+        .flat_map(|(number, name)| [Some(number.to_string()), name.map(str::to_owned)])
+        .flatten()
+        .collect()
 }
 
 /// Absent is fine, wrong is not.

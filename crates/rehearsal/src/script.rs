@@ -84,6 +84,34 @@ pub struct Script {
     pub rules: Vec<Rule>,
     /// How fast replies come unless a rule says otherwise.
     pub pace: Pace,
+    /// Every tool that it names, in the order of the file.
+    pub mentions: Vec<Mention>,
+}
+
+/// A tool that a rehearsal names, with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mention {
+    /// The tool.
+    pub tool: String,
+    /// From 1.
+    pub line: u32,
+    /// From 1.
+    pub column: u32,
+    /// Such as `rules[0].calls[0].tool`.
+    pub field: String,
+    /// The arguments that a call gives it; none for a condition.
+    pub arguments: Option<Vec<ArgumentPlace>>,
+}
+
+/// An argument of a call, with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentPlace {
+    /// Its name.
+    pub name: String,
+    /// From 1.
+    pub line: u32,
+    /// From 1.
+    pub column: u32,
 }
 
 impl Script {

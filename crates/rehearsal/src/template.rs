@@ -74,6 +74,17 @@ impl Template {
         Ok(Self { parts })
     }
 
+    /// The groups of the user's words that have to be there.
+    pub(crate) fn user_groups(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Hole { path, otherwise: None } => match path.as_slice() {
+                [root, group, ..] if root == "user" => Some(group.as_str()),
+                _ => None,
+            },
+            Part::Hole { .. } | Part::Text(_) => None,
+        })
+    }
+
     /// The text with every hole filled.
     pub fn fill(&self, source: Source<'_>) -> Result<String, Unfilled> {
         let texts = self.parts.iter().map(|part| match part {

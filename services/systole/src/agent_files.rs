@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use argument_check::nearest;
 use definitions::agent_file::AgentFile;
 use definitions::manifest::{Manifest, ToolDefinition};
 use definitions::problem::Problem;
-use definitions::run::Surroundings;
+use definitions::run::{Surroundings, Unset};
 use proto::agent::Agent;
 use proto::error_code::ErrorCode;
 use proto::hash;
 use proto::ids::ToolName;
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
+use crate::file_kind::{self, Kind};
 use crate::settings::Environment;
 
 /// The name of a rehearsal beside an agent file.
@@ -26,6 +28,21 @@ pub(crate) trait Files {
 
     /// The folder that a file's tools work in.
     fn folder_of(&self, path: &Path) -> io::Result<PathBuf>;
+
+    /// The names of files in a folder, for whoever wrote one of them wrongly.
+    fn names(&self, _folder: &Path) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// The most names that are looked at.
+const MOST_NAMES: usize = 1000;
+
+/// The files of a folder on disk; none of one that cannot be read.
+pub(crate) fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().take(MOST_NAMES);
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.collect()
 }
 
 /// Files on disk.
@@ -44,25 +61,9 @@ impl Files for Disk {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         folder.unwrap_or_else(|| Path::new(".")).canonicalize()
     }
-}
 
-/// What a file is, by its first fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Agent,
-    Manifest,
-    Rehearsal,
-}
-
-/// A manifest lists tools as maps, a rehearsal has rules or cases; an agent has a role.
-pub(crate) fn kind(text: &str) -> Kind {
-    let has = |field: &str| text.lines().any(|line| line.starts_with(field));
-    if has("rules:") || has("cases:") {
-        Kind::Rehearsal
-    } else if has("role:") || has("model:") {
-        Kind::Agent
-    } else {
-        Kind::Manifest
+    fn names(&self, folder: &Path) -> Vec<String> {
+        names_in(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
     }
 }
 
@@ -96,8 +97,10 @@ pub(crate) fn load(
 ) -> Result<LoadedAgent, Failure> {
     let name = path.display().to_string();
     let text = required(files, path)?;
-    let file = AgentFile::parse(&name, &text)
-        .map_err(|problems| Failure::files(ErrorCode::InvalidAgent, &problems))?;
+    let file = AgentFile::parse(&name, &text).map_err(|problems| match file_kind::said(&text) {
+        Some(kind @ (Kind::Manifest | Kind::Rehearsal)) => not_an_agent(&name, kind),
+        Some(Kind::Agent) | None => Failure::files(ErrorCode::InvalidAgent, &problems),
+    })?;
     let tools = load_tools(files, path, &file, environment)?;
     let known: BTreeSet<ToolName> =
         tools.iter().map(|tool| tool.definition.contract.name.clone()).collect();
@@ -109,13 +112,75 @@ pub(crate) fn load(
     Ok(LoadedAgent { agent: file.agent, tools, rehearsal })
 }
 
-fn required(files: &dyn Files, path: &Path) -> Result<String, Failure> {
+pub(crate) fn required(files: &dyn Files, path: &Path) -> Result<String, Failure> {
     let name = path.display();
     match files.read(path) {
         Ok(Some(text)) => Ok(text),
-        Ok(None) => Err(Failure::not_found(format!("{name}: there is no such file"))),
+        Ok(None) => {
+            let meant = near(files, path).map(|near| format!("; did you mean {near}?"));
+            let why = format!("{name}: there is no such file{}", meant.unwrap_or_default());
+            Err(Failure::not_found(why))
+        }
         Err(error) => Err(Failure::input(format!("{name}: cannot be read: {error}"))),
     }
+}
+
+fn not_an_agent(name: &str, kind: Kind) -> Failure {
+    let how = match kind {
+        Kind::Rehearsal => "run the agent beside it; its file names this one under `rehearsal:`",
+        Kind::Agent | Kind::Manifest => {
+            "run an agent file: it lists tools under `tools:` and names this one under `manifest:`"
+        }
+    };
+    let lines = vec![format!("{name} is {}, not an agent file: {how}", kind.words())];
+    Failure { exit: Exit::BadInput, code: ErrorCode::InvalidAgent, lines }
+}
+
+/// A file beside one that is not there, with a name like its.
+fn near(files: &dyn Files, path: &Path) -> Option<String> {
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    let names = files.names(folder);
+    let name = path.file_name()?.to_str()?;
+    let meant = nearest(name, names.iter().map(String::as_str))?;
+    Some(folder.join(meant).display().to_string())
+}
+
+/// The same for a name that an agent file gives, as it would have to be written there.
+fn near_name(files: &dyn Files, agent: &Path, name: &str) -> Option<String> {
+    let near = near(files, &beside(agent, name))?;
+    let near = Path::new(&near).file_name()?.to_str()?.to_owned();
+    match name.rsplit_once('/') {
+        Some((folder, _)) => Some(format!("{folder}/{near}")),
+        None => Some(near),
+    }
+}
+
+/// The manifests of an agent that are not there.
+pub(crate) fn missing_manifests(
+    files: &dyn Files,
+    agent: &Path,
+    file: &AgentFile,
+) -> Result<Vec<Problem>, Failure> {
+    let mut problems = Vec::new();
+    for name in named_manifests(file) {
+        let path = beside(agent, name);
+        if read(files, &path)?.is_none() {
+            let near = near_name(files, agent, name);
+            problems.extend(file.missing_manifest(name, near.as_deref()));
+        }
+    }
+    Ok(problems)
+}
+
+/// An agent without tools needs no manifest.
+pub(crate) fn named_manifests(file: &AgentFile) -> &[String] {
+    if file.agent.tools.is_empty() { &[] } else { &file.manifests }
+}
+
+fn read(files: &dyn Files, path: &Path) -> Result<Option<String>, Failure> {
+    files
+        .read(path)
+        .map_err(|error| Failure::input(format!("{}: cannot be read: {error}", path.display())))
 }
 
 fn load_tools(
@@ -126,9 +191,11 @@ fn load_tools(
 ) -> Result<Vec<LoadedTool>, Failure> {
     let mut tools: Vec<LoadedTool> = Vec::new();
     let mut problems = Vec::new();
-    // An agent without tools needs no manifest.
-    let manifests = if file.agent.tools.is_empty() { &[] } else { &*file.manifests };
-    for manifest in manifests {
+    let missing = missing_manifests(files, agent, file)?;
+    if !missing.is_empty() {
+        return Err(Failure::files(ErrorCode::InvalidAgent, &missing));
+    }
+    for manifest in named_manifests(file) {
         let path = beside(agent, manifest);
         match load_manifest(files, &path, environment)? {
             Ok(loaded) => {
@@ -157,7 +224,7 @@ pub(crate) fn load_manifest(
         Failure::input(format!("{}: its folder cannot be found: {error}", path.display()))
     })?;
     let variable = |name: &str| environment.text(name);
-    let around = Surroundings { folder: &folder, variable: &variable };
+    let around = Surroundings { folder: &folder, variable: &variable, unset: Unset::Problem };
     let parsed = Manifest::parse(&path.display().to_string(), &text, &around);
     Ok(parsed.map(|manifest| {
         let tools = manifest.tools.into_iter();
@@ -182,22 +249,24 @@ pub(crate) fn doubles(known: &[LoadedTool], more: &[LoadedTool]) -> Vec<Problem>
     more.iter().filter(is_known).map(problem).collect()
 }
 
-fn load_rehearsal(
+/// An agent's rehearsal, if it has one; one that it names has to be there.
+pub(crate) fn load_rehearsal(
     files: &dyn Files,
     agent: &Path,
     file: &AgentFile,
 ) -> Result<Option<RehearsalText>, Failure> {
-    let path = beside(agent, file.rehearsal.as_deref().unwrap_or(REHEARSAL));
-    let found = match &file.rehearsal {
-        Some(_) => Some(required(files, &path)?),
-        None => files.read(&path).map_err(|error| {
-            Failure::input(format!("{}: cannot be read: {error}", path.display()))
-        })?,
-    };
+    let name = file.rehearsal.as_deref().unwrap_or(REHEARSAL);
+    let path = beside(agent, name);
+    let found = read(files, &path)?;
+    if found.is_none() && file.rehearsal.is_some() {
+        let near = near_name(files, agent, name);
+        let problems = file.missing_rehearsal(name, near.as_deref());
+        return Err(Failure::files(ErrorCode::InvalidAgent, &problems));
+    }
     Ok(found.map(|text| RehearsalText { file: path.display().to_string(), text }))
 }
 
-fn beside(file: &Path, name: &str) -> PathBuf {
+pub(crate) fn beside(file: &Path, name: &str) -> PathBuf {
     file.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
 }
 
@@ -210,17 +279,4 @@ pub(crate) fn with_model(mut agent: Agent, model: &str) -> Agent {
     let both = format!("{} {model}", agent.fingerprint);
     agent.fingerprint = hash::fingerprint(&both);
     agent
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_is_known_by_its_fields() {
-        assert_eq!(kind("name: a\nrole: b\nmodel: c\ntools: []\n"), Kind::Agent);
-        assert_eq!(kind("tools:\n  - name: a\n"), Kind::Manifest);
-        assert_eq!(kind("cases:\n  - name: a\n"), Kind::Rehearsal);
-        assert_eq!(kind("# words\nrules:\n  - say: hi\n"), Kind::Rehearsal);
-    }
 }

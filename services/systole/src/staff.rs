@@ -105,7 +105,7 @@ fn name(tool: &LoadedTool) -> &str {
 /// Where a tool stands in its file makes no difference.
 fn is_same(one: &LoadedTool, other: &LoadedTool) -> bool {
     let bare = |tool: &LoadedTool| ToolDefinition {
-        stated: one.definition.stated,
+        stated: one.definition.stated.clone(),
         ..tool.definition.clone()
     };
     one.folder == other.folder && bare(one) == bare(other)

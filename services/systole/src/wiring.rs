@@ -21,6 +21,7 @@ use ports::model::Model;
 use proto::error_code::ErrorCode;
 use proto::ids::InstanceId;
 use proto::tool::{Registration, ToolContract};
+use rehearsal::against::Known;
 use rehearsal::case::Sheet;
 use rehearsal::script::Script;
 use rehearsal::server::Rehearsal;
@@ -373,6 +374,24 @@ fn tools_of<'t>(
 /// What is wrong with a rehearsal.
 pub(crate) fn check_rehearsal(file: &str, text: &str) -> Vec<Problem> {
     Sheet::parse(file, text).err().unwrap_or_default()
+}
+
+/// The same, and what it names that the agent whose model it plays does not have; without `tools`
+/// they are not known.
+pub(crate) fn check_rehearsal_of(
+    file: &str,
+    text: &str,
+    tools: Option<&[&ToolContract]>,
+) -> Vec<Problem> {
+    let sheet = match Sheet::parse(file, text) {
+        Ok(sheet) => sheet,
+        Err(problems) => return problems,
+    };
+    let (Some(script), Some(tools)) = (sheet.script, tools) else { return Vec::new() };
+    let known =
+        tools.iter().map(|tool| Known { name: tool.name.as_str(), parameters: &tool.parameters });
+    let known: Vec<Known<'_>> = known.collect();
+    script.against(&known)
 }
 
 /// One TLS provider for the whole program.

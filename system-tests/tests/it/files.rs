@@ -76,7 +76,7 @@ fn tools_check_tells_mistakes_and_advice() {
     with_tool(&home, &command("[\"/bin/true\"]", "read_only", ""), "{}");
     let good = home.run(["tools", "check", "tools.yaml", "agent.yaml", "rehearsal.yaml"]);
     assert_eq!(good.code, Some(0), "{good:?}");
-    assert!(good.out.contains("3 files, 1 tools: 0 wrong"), "{}", good.out);
+    assert!(good.out.contains("3 files, 1 tool: 0 wrong"), "{}", good.out);
     assert!(good.out.contains("timeout_ms"), "advice about the timeout: {}", good.out);
     home.write("bad.yaml", "tools:\n  - name: a\n    efect: read_only\n");
     let bad = home.run(["tools", "check", "bad.yaml", "--json"]);

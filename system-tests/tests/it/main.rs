@@ -4,11 +4,13 @@
 mod agents;
 mod approvals;
 mod cancels;
+mod checks;
 mod code;
 mod demo;
 mod deployment;
 mod dev;
 mod distributed;
+mod documents;
 mod dry_run;
 mod everyday;
 mod files;

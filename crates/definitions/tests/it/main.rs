@@ -7,16 +7,21 @@ mod agents;
 mod documents;
 mod http;
 mod manifests;
+mod slips;
 
 use std::path::Path;
 
 use definitions::manifest::Manifest;
 use definitions::problem::Problem;
-use definitions::run::Surroundings;
+use definitions::run::{Surroundings, Unset};
 
 fn manifest(text: &str) -> Result<Manifest, Vec<Problem>> {
     let variable = |name: &str| (name == "NOTES").then(|| "/notes".to_owned());
-    let around = Surroundings { folder: Path::new("/agents/ops"), variable: &variable };
+    let around = Surroundings {
+        folder: Path::new("/agents/ops"),
+        variable: &variable,
+        unset: Unset::Problem,
+    };
     Manifest::parse("tools.yaml", text, &around)
 }
 

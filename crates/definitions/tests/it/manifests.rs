@@ -12,14 +12,14 @@ use crate::{manifest, told};
 const HEAD: &str = "tools:\n  - name: t\n    description: Does one thing well.\n";
 
 /// One valid tool with the given lines added.
-fn with(lines: &str) -> String {
+pub(crate) fn with(lines: &str) -> String {
     let run = if lines.contains("run:") { "" } else { "    run: { command: [bin] }\n" };
     let lines: Vec<String> = lines.lines().map(|line| format!("    {line}")).collect();
     let lines = lines.join("\n");
     format!("{HEAD}{run}{lines}\n")
 }
 
-fn wrong(text: &str, expected: &Expect) {
+pub(crate) fn wrong(text: &str, expected: &Expect) {
     let problems = manifest(text).unwrap_err();
     expected.assert_eq(&told(&problems));
 }
@@ -407,19 +407,19 @@ fn a_file_that_is_not_yaml_is_one_problem_with_its_place() {
     wrong(
         "tools:\n  - name: a\n   description: b\n",
         &expect![
-            "tools.yaml:3:4: expected one YAML document with unique names; found while parsing a block collection, did not find expected '-' indicator. Fix: correct the file at this place; indent with blanks, put text with `: ` or `{` in quotes"
+            "tools.yaml:3:4: expected one YAML document with unique names; found while parsing a block collection, did not find expected '-' indicator. Fix: indent line 3 like the lines it belongs to: it has 3 blanks, a line above has 2"
         ],
     );
     wrong(
         "tools: [\n",
         &expect![
-            "tools.yaml:1:8: expected one YAML document with unique names; found unclosed bracket '['. Fix: correct the file at this place; indent with blanks, put text with `: ` or `{` in quotes"
+            "tools.yaml:1:8: expected one YAML document with unique names; found unclosed bracket '['. Fix: correct the file at this place; put text with `: ` or `{` in quotes"
         ],
     );
     wrong(
         "tools:\n  - name: a\n    name: b\n",
         &expect![
-            "tools.yaml:3:5: expected one YAML document with unique names; found duplicate mapping key `name` is not allowed here. Fix: correct the file at this place; indent with blanks, put text with `: ` or `{` in quotes"
+            "tools.yaml:3:5: expected one YAML document with unique names; found duplicate mapping key `name` is not allowed here. Fix: correct the file at this place; put text with `: ` or `{` in quotes"
         ],
     );
     wrong(
@@ -458,7 +458,11 @@ fn a_fingerprint_tells_tools_apart_and_not_folders() {
     let elsewhere = {
         let variable = |_: &str| None;
         let folder = std::path::Path::new("/elsewhere");
-        let around = definitions::run::Surroundings { folder, variable: &variable };
+        let around = definitions::run::Surroundings {
+            folder,
+            variable: &variable,
+            unset: definitions::run::Unset::Problem,
+        };
         let text = with("effect: read_only\ntimeout_ms: 5\nrun: { command: [./bin] }");
         definitions::manifest::Manifest::parse("tools.yaml", &text, &around).unwrap()
     };

@@ -7,7 +7,7 @@ use argument_check::ArgumentCheck;
 use definitions::agent_file::AgentFile;
 use definitions::lint::lint;
 use definitions::manifest::Manifest;
-use definitions::run::Surroundings;
+use definitions::run::{Surroundings, Unset};
 use rehearsal::engine::Form;
 use rehearsal::script::Script;
 use serde_json::json;
@@ -35,7 +35,11 @@ const UNUSABLE: &str = "tool_not_started: there is no python3";
 const LOOK: [&str; 4] = ["list_files", "search_files", "read_file", "check_props"];
 
 fn manifest() -> Manifest {
-    let around = Surroundings { folder: Path::new("/agents/code"), variable: &|_| None };
+    let around = Surroundings {
+        folder: Path::new("/agents/code"),
+        variable: &|_| None,
+        unset: Unset::Problem,
+    };
     Manifest::parse("tools.yaml", TOOLS, &around).unwrap()
 }
 

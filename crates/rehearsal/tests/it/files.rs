@@ -1,6 +1,7 @@
 //! What is told about a rehearsal file that is wrong.
 
 use expect_test::expect;
+use rehearsal::case::Sheet;
 use rehearsal::script::Script;
 
 #[test]
@@ -42,10 +43,10 @@ rules:
 fn the_examples_of_the_page_load() {
     let page = include_str!("../../../../docs/rehearsals.md");
     let examples: Vec<&str> = page.split("```yaml\n").skip(1).collect();
-    assert_eq!(examples.len(), 1);
+    assert_eq!(examples.len(), 2);
     for example in examples {
         let text = example.split("```").next().unwrap();
-        Script::parse("r.yaml", text).unwrap_or_else(|problems| panic!("{}", problems[0]));
+        Sheet::parse("r.yaml", text).unwrap_or_else(|problems| panic!("{}", problems[0]));
     }
 }
 
@@ -58,7 +59,7 @@ fn a_file_needs_rules() {
         ),
         (
             "rules: []",
-            "rehearsal.yaml:1:1: expected at least one rule; found a map of rules. Fix: add `- when: { last: user }` with `say: …`",
+            "rehearsal.yaml:1:8: rules: expected at least one rule; found a list of 0. Fix: add `- when: { last: user }` with `say: …`",
         ),
         (
             "- say: a",

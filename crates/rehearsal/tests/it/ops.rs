@@ -7,7 +7,7 @@ use argument_check::ArgumentCheck;
 use definitions::agent_file::AgentFile;
 use definitions::lint::lint;
 use definitions::manifest::Manifest;
-use definitions::run::Surroundings;
+use definitions::run::{Surroundings, Unset};
 use rehearsal::engine::Form;
 use rehearsal::script::Script;
 use serde_json::json;
@@ -24,7 +24,11 @@ const WELL: &str = r#"{"healthy":true,"status":200,"error_rate":0,"uptime_s":2,"
 const RESTARTED: &str = r#"{"restarted":true,"pid":4712}"#;
 
 fn manifest() -> Manifest {
-    let around = Surroundings { folder: Path::new("/agents/ops"), variable: &|_| None };
+    let around = Surroundings {
+        folder: Path::new("/agents/ops"),
+        variable: &|_| None,
+        unset: Unset::Problem,
+    };
     Manifest::parse("tools.yaml", TOOLS, &around).unwrap()
 }
 

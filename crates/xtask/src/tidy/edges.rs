@@ -98,7 +98,7 @@ fn may_see(member: &str) -> Option<fn(&str) -> bool> {
     match member {
         "proto" => Some(|_| false),
         "ports" | "xtask" => Some(|name| name == "proto"),
-        "rehearsal" => Some(|name| ["definitions", "proto"].contains(&name)),
+        "rehearsal" => Some(|name| ["argument-check", "definitions", "proto"].contains(&name)),
         "service-runtime" => Some(sees_ports),
         "testkit" => Some(|name| sees_ports(name) || name == "invariants"),
         "planner" => Some(|name| {

@@ -1,5 +1,7 @@
 //! `systole tools check`: what is wrong with files, and what is weak about tools.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -7,20 +9,25 @@ use definitions::agent_file::AgentFile;
 use definitions::lint::{Advice, lint};
 use definitions::manifest::Manifest;
 use definitions::problem::Problem;
-use definitions::run::Surroundings;
+use definitions::run::{Surroundings, Unset};
 use proto::error_code::ErrorCode;
-use proto::tool::Approval;
+use proto::tool::{Approval, ToolContract};
 use serde_json::{Value, json};
 
 use super::dev::find;
 use super::{Context, print};
-use crate::agent_files::{Disk, Files, Kind, LoadedTool, kind, load, load_manifest};
+use crate::agent_files::{
+    Disk, Files, LoadedTool, beside, load, load_manifest, load_rehearsal, missing_manifests,
+    named_manifests, required,
+};
 use crate::failure::{Exit, Failure};
+use crate::file_kind::{KINDS, Kind, kind};
 use crate::screen::call_line::span;
 use crate::screen::style::{Palette, Tone};
+use crate::screen::summary::counted;
 use crate::screen::text::{columns, one_line};
 use crate::settings::Environment;
-use crate::wiring;
+use crate::{programs, wiring};
 
 /// What was found in the files.
 #[derive(Debug, Default)]
@@ -29,14 +36,18 @@ struct Findings {
     other: Vec<String>,
     advice: Vec<Advice>,
     tools: usize,
+    /// Files that were checked, so that one which an agent names too is told once.
+    seen: BTreeMap<PathBuf, Vec<ToolContract>>,
 }
 
 /// Checks files.
 pub(crate) fn check(context: &Context, files: &[PathBuf], json: bool) -> Result<Exit, Failure> {
     let mut findings = Findings::default();
     for path in files {
-        check_one(path, &context.environment, &mut findings);
+        findings.check(path, &context.environment);
     }
+    findings.problems.sort();
+    findings.problems.dedup();
     let clean = findings.problems.is_empty() && findings.other.is_empty();
     let text = if json { as_json(&findings) } else { as_text(&findings, files, context.palette()) };
     match io::stdout().write_all(text.as_bytes()) {
@@ -48,49 +59,114 @@ pub(crate) fn check(context: &Context, files: &[PathBuf], json: bool) -> Result<
     }
 }
 
-fn check_one(path: &Path, environment: &Environment, findings: &mut Findings) {
-    let name = path.display().to_string();
-    let text = match Disk.read(path) {
-        Ok(Some(text)) => text,
-        Ok(None) => return findings.other.push(format!("{name}: there is no such file")),
-        Err(error) => return findings.other.push(format!("{name}: cannot be read: {error}")),
-    };
-    match kind(&text) {
-        Kind::Manifest => check_manifest(path, &text, environment, findings),
-        Kind::Rehearsal => findings.problems.extend(wiring::check_rehearsal(&name, &text)),
-        Kind::Agent => check_agent(path, &text, environment, findings),
-    }
-}
-
-fn check_manifest(path: &Path, text: &str, environment: &Environment, findings: &mut Findings) {
-    let folder = match Disk.folder_of(path) {
-        Ok(folder) => folder,
-        Err(error) => return findings.other.push(format!("{}: {error}", path.display())),
-    };
-    let variable = |name: &str| environment.text(name).or_else(|| Some(format!("/{name}")));
-    let around = Surroundings { folder: &folder, variable: &variable };
-    match Manifest::parse(&path.display().to_string(), text, &around) {
-        Ok(manifest) => {
-            findings.tools = findings.tools.saturating_add(manifest.tools.len());
-            findings.advice.extend(lint(&manifest));
-        }
-        Err(problems) => findings.problems.extend(problems),
-    }
-}
-
-fn check_agent(path: &Path, text: &str, environment: &Environment, findings: &mut Findings) {
-    let name = path.display().to_string();
-    match AgentFile::parse(&name, text) {
-        Err(problems) => findings.problems.extend(problems),
-        // What the file names is read too; its problems come as lines.
-        Ok(_) => match load(&Disk, path, environment) {
-            Ok(loaded) => {
-                let rehearsal = loaded.rehearsal.iter();
-                let checked = rehearsal.flat_map(|r| wiring::check_rehearsal(&r.file, &r.text));
-                findings.problems.extend(checked);
+impl Findings {
+    fn check(&mut self, path: &Path, environment: &Environment) {
+        let text = match required(&Disk, path) {
+            Ok(text) => text,
+            Err(failure) => return self.other.extend(failure.lines),
+        };
+        let name = path.display().to_string();
+        match kind(path, &text) {
+            None => self.other.push(format!("{name}: {KINDS}")),
+            Some(Kind::Rehearsal) => self.problems.extend(wiring::check_rehearsal(&name, &text)),
+            Some(Kind::Agent) => self.agent(path, &text, environment),
+            Some(Kind::Manifest) => {
+                self.manifest(path, environment);
             }
-            Err(failure) => findings.other.extend(failure.lines),
-        },
+        }
+    }
+
+    /// Checks a tool file once; answers with its tools, none when something is wrong with it.
+    fn manifest(&mut self, path: &Path, environment: &Environment) -> Vec<ToolContract> {
+        let key = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if let Some(tools) = self.seen.get(&key) {
+            return tools.clone();
+        }
+        let tools = self.fresh_manifest(path, environment);
+        self.seen.insert(key, tools.clone());
+        tools
+    }
+
+    fn fresh_manifest(&mut self, path: &Path, environment: &Environment) -> Vec<ToolContract> {
+        let text = match required(&Disk, path) {
+            Ok(text) => text,
+            Err(failure) => {
+                self.other.extend(failure.lines);
+                return Vec::new();
+            }
+        };
+        let name = path.display().to_string();
+        let folder = match Disk.folder_of(path) {
+            Ok(folder) => folder,
+            Err(error) => {
+                self.other.push(format!("{name}: {error}"));
+                return Vec::new();
+            }
+        };
+        let variable = |name: &str| environment.text(name);
+        // The file may be used where other variables are set.
+        let around = Surroundings { folder: &folder, variable: &variable, unset: Unset::StandIn };
+        match Manifest::parse(&name, &text, &around) {
+            Ok(manifest) => {
+                self.tools = self.tools.saturating_add(manifest.tools.len());
+                self.problems.extend(programs::problems(&manifest, &folder));
+                self.advice.extend(lint(&manifest));
+                let path = environment.all().get(OsStr::new("PATH"));
+                self.advice.extend(programs::advice(&manifest, path.map(OsString::as_os_str)));
+                manifest.tools.into_iter().map(|tool| tool.contract).collect()
+            }
+            Err(problems) => {
+                self.problems.extend(problems);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Checks an agent's file with all that it names, and whether they fit each other.
+    fn agent(&mut self, path: &Path, text: &str, environment: &Environment) {
+        let file = match AgentFile::parse(&path.display().to_string(), text) {
+            Ok(file) => file,
+            Err(problems) => return self.problems.extend(problems),
+        };
+        let missing = match missing_manifests(&Disk, path, &file) {
+            Ok(missing) => missing,
+            Err(failure) => return self.other.extend(failure.lines),
+        };
+        let mut is_whole = missing.is_empty();
+        self.problems.extend(missing);
+        let mut contracts = Vec::new();
+        for name in named_manifests(&file) {
+            let path = beside(path, name);
+            if path.exists() {
+                let tools = self.manifest(&path, environment);
+                is_whole &= !tools.is_empty();
+                contracts.extend(tools);
+            }
+        }
+        if is_whole {
+            let known = contracts.iter().map(|tool| tool.name.clone()).collect();
+            self.problems.extend(file.unknown_tools(&known));
+            self.problems.extend(file.not_permitted(&contracts));
+        }
+        self.rehearsal(path, &file, &contracts, is_whole);
+    }
+
+    fn rehearsal(
+        &mut self,
+        agent: &Path,
+        file: &AgentFile,
+        tools: &[ToolContract],
+        is_whole: bool,
+    ) {
+        let found = match load_rehearsal(&Disk, agent, file) {
+            Ok(found) => found,
+            Err(failure) => return self.other.extend(failure.lines),
+        };
+        let Some(rehearsal) = found else { return };
+        let tools: Vec<&ToolContract> =
+            tools.iter().filter(|tool| file.agent.tools.contains(&tool.name)).collect();
+        let tools = is_whole.then_some(tools.as_slice());
+        self.problems.extend(wiring::check_rehearsal_of(&rehearsal.file, &rehearsal.text, tools));
     }
 }
 
@@ -102,11 +178,12 @@ fn as_text(findings: &Findings, files: &[PathBuf], palette: Palette) -> String {
     let mut lines: Vec<String> = problems.map(|problem| format!("{wrong} {problem}")).collect();
     lines.extend(findings.advice.iter().map(|advice| format!("{weak} {advice}")));
     let wrong = findings.problems.len().saturating_add(findings.other.len());
+    let count = |number: usize, what| counted(u64::try_from(number).unwrap_or(u64::MAX), what);
+    let pieces = count(findings.advice.len(), "piece");
     lines.push(format!(
-        "{} files, {} tools: {wrong} wrong, {} pieces of advice\n",
-        files.len(),
-        findings.tools,
-        findings.advice.len()
+        "{}, {}: {wrong} wrong, {pieces} of advice\n",
+        count(files.len(), "file"),
+        count(findings.tools, "tool"),
     ));
     lines.join("\n")
 }
@@ -158,10 +235,10 @@ fn paths(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 
 fn of_file(path: &Path, environment: &Environment) -> Result<Vec<LoadedTool>, Failure> {
     let text = Disk.read(path).ok().flatten().unwrap_or_default();
-    match kind(&text) {
-        Kind::Manifest => load_manifest(&Disk, path, environment)?
+    match kind(path, &text) {
+        Some(Kind::Manifest) | None => load_manifest(&Disk, path, environment)?
             .map_err(|problems| Failure::files(ErrorCode::InvalidManifest, &problems)),
-        Kind::Agent | Kind::Rehearsal => Ok(load(&Disk, path, environment)?.tools),
+        Some(Kind::Agent | Kind::Rehearsal) => Ok(load(&Disk, path, environment)?.tools),
     }
 }
 

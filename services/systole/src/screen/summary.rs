@@ -70,7 +70,8 @@ fn reason_words(reason: EndReason) -> &'static str {
     }
 }
 
-fn counted(number: u64, what: &str) -> String {
+/// `1 call`, `2 calls`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {what}{plural}")
 }

@@ -83,7 +83,7 @@ impl Prepared for Words {
 #[cfg(test)]
 mod tests {
     use definitions::manifest::Manifest;
-    use definitions::run::Surroundings;
+    use definitions::run::{Surroundings, Unset};
     use serde_json::json;
 
     use super::*;
@@ -93,7 +93,11 @@ mod tests {
             "tools:\n  - name: t\n    description: Does what the test asks for.\n    \
              effect: irreversible\n    timeout_ms: 1000\n    parameters: {{ a: {{ type: string }} }}\n    run: {run}\n"
         );
-        let around = Surroundings { folder: Path::new("/tools"), variable: &|_| None };
+        let around = Surroundings {
+            folder: Path::new("/tools"),
+            variable: &|_| None,
+            unset: Unset::Problem,
+        };
         let manifest = Manifest::parse("t.yaml", &text, &around).unwrap();
         DryRun::new(&manifest.tools[0].run, Path::new("/tools"))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use definitions::manifest::Manifest;
-use definitions::run::Surroundings;
+use definitions::run::{Surroundings, Unset};
 use proto::observation::Receipt;
 use proto::tool::Effect;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn definition(port: u16, effect: &str, http: &str, probe: &str) -> Tool {
          string, q: string, n: integer, o: object }}\n    run: {{ http: {http} }}\n{probe}"
     );
     let text = text.replace("PORT", &port.to_string());
-    let around = Surroundings { folder: folder.path(), variable: &|_| None };
+    let around = Surroundings { folder: folder.path(), variable: &|_| None, unset: Unset::Problem };
     let manifest = Manifest::parse("tools.yaml", &text, &around).unwrap();
     let environment = [("API_TOKEN".into(), TOKEN.into())].into();
     let settings = ExecutorSettings { environment, ..settings(folder.path()) };

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use proto::error_code::ErrorCode;
 
-use crate::agent_files::{Disk, Files, Kind, LoadedAgent, kind, load};
+use crate::agent_files::{Disk, Files, LoadedAgent, load};
 use crate::failure::{Exit, Failure};
+use crate::file_kind::{Kind, said};
 use crate::settings::Environment;
 
 /// The folder that is looked at when nothing is named.
@@ -111,7 +112,7 @@ fn tidy(path: &Path) -> PathBuf {
 /// A file that cannot be read is told later, with its name, if somebody named it.
 fn is_agent(path: &Path) -> bool {
     let text = Disk.read(path).ok().flatten().unwrap_or_default();
-    kind(&text) == Kind::Agent
+    said(&text) == Some(Kind::Agent)
 }
 
 #[cfg(test)]

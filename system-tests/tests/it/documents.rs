@@ -1,0 +1,129 @@
+//! The examples of the documents, as they stand there: files are checked, commands are run.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::home::{Ended, Home, finish, program};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The blocks of one language.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    let blocks = page.split(fence.as_str()).skip(1);
+    blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md")];
+    for folder in ["docs", "agents/ops", "agents/code"] {
+        let entries = fs::read_dir(root().join(folder)).unwrap();
+        let files = entries.map(|entry| entry.unwrap().path());
+        pages.extend(files.filter(|path| path.extension().is_some_and(|ext| ext == "md")));
+    }
+    pages
+}
+
+fn make_executable(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// What an example names and a page cannot show: programs, and the tools of an agent.
+fn stand_ins(home: &Home, example: &str) {
+    for part in example.split("\"./").skip(1) {
+        let name = part.split('"').next().unwrap();
+        make_executable(&home.path().join(name), "#!/bin/sh\n");
+    }
+    let names = example.lines().find_map(|line| line.strip_prefix("tools: ["));
+    let names = names.map(|names| names.trim_end_matches(']')).unwrap_or_default();
+    let tools = names.split(", ").filter(|name| !name.is_empty()).map(|name| {
+        format!("  - name: {name}\n    description: Does it.\n    run: {{ command: [true] }}\n")
+    });
+    home.write("tools.yaml", &format!("tools:\n{}", tools.collect::<String>()));
+}
+
+#[test]
+fn every_yaml_example_passes_the_check() {
+    let mut checked = 0;
+    for page in pages() {
+        for (index, example) in
+            blocks(&fs::read_to_string(&page).unwrap(), "yaml").iter().enumerate()
+        {
+            // The settings of a node are none of the files that the check knows.
+            if example.starts_with("nats:") {
+                continue;
+            }
+            let home = Home::new();
+            stand_ins(&home, example);
+            home.write("example.yaml", example);
+            let ended = home.run(["tools", "check", "example.yaml"]);
+            let place = format!("{} example {index}", page.display());
+            assert_eq!(ended.code, Some(0), "{place}:\n{}", ended.out);
+            checked += 1;
+        }
+    }
+    assert!(checked >= 10, "{checked} examples");
+}
+
+/// Runs the lines of a document in a shell in which `systole` is the program.
+fn typed(home: &Home, lines: &str) -> Ended {
+    let bin = home.path().join("bin-of-systole");
+    fs::create_dir_all(&bin).unwrap();
+    symlink(program(), bin.join("systole")).unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-e", "-c", lines]).current_dir(home.path()).env_clear();
+    shell.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+    shell.env("SYSTOLE_REHEARSAL_PACE", "0");
+    finish(shell)
+}
+
+#[test]
+fn the_agent_of_the_readme_works_as_it_is_written() {
+    let home = Home::new();
+    let page = fs::read_to_string(root().join("README.md")).unwrap();
+    let (yaml, shell) = (blocks(&page, "yaml"), blocks(&page, "sh"));
+    let named = |name: &str| {
+        let mut all = yaml.iter().chain(&shell);
+        all.find(|block| block.contains(&format!("# {name}"))).unwrap().clone()
+    };
+    for name in ["agent.yaml", "tools.yaml", "rehearsal.yaml", "lookup.sh"] {
+        home.write(name, &named(name));
+    }
+    let lines = shell.iter().find(|block| block.contains("systole run")).unwrap();
+    let ended = typed(&home, lines);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.contains("1 file, 1 tool: 0 wrong, 0 pieces of advice"), "{}", ended.out);
+    assert!(ended.out.contains("Good morning to London!"), "{}", ended.out);
+}
+
+fn copy(from: &Path, to: &Path) {
+    if from.is_dir() {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_name() != "work" {
+                copy(&entry.path(), &to.join(entry.file_name()));
+            }
+        }
+    } else {
+        fs::copy(from, to).unwrap();
+    }
+}
+
+#[test]
+fn the_first_commands_of_the_command_line_page_work_in_a_clone() {
+    let home = Home::new();
+    copy(&root().join("agents"), &home.path().join("agents"));
+    let page = fs::read_to_string(root().join("docs/cli.md")).unwrap();
+    let ended = typed(&home, &blocks(&page, "sh")[0]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(home.read("agents/code/work/src/components/Button.tsx").contains("interface"));
+    assert!(ended.out.contains("Card.tsx"), "{}", ended.out);
+    assert_eq!(ended.out.matches("✓ answered").count(), 5, "{}", ended.out);
+}
