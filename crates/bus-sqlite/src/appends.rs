@@ -11,8 +11,9 @@ use rusqlite::Connection;
 
 use crate::book::queue_of;
 use crate::commit::Tx;
+use crate::recent::Written;
 use crate::rows::{
-    PLAN, chain_of, ensure_thread, from_sql, leaf_text, one, run, thread_id, to_sql,
+    PLAN, chain_of, ensure_thread, from_sql, leaf_text, one, run, thread_id, thread_key, to_sql,
 };
 use crate::starts;
 
@@ -57,9 +58,11 @@ pub(crate) fn write(
     payload: &Bytes,
     now: Timestamp,
 ) -> rusqlite::Result<Sequence> {
-    let thread = match known {
-        Some(id) => id,
-        None => ensure_thread(tx.conn, &subject.thread)?,
+    let (thread, first) = if let Some(id) = known {
+        (id, false)
+    } else {
+        let is_unknown = !has_marks(tx.conn, &subject.thread)?;
+        (ensure_thread(tx.conn, &subject.thread)?, is_unknown)
     };
     let leaf = leaf_text(&subject.leaf);
     let chain = chain_of(&subject.leaf, &leaf);
@@ -67,17 +70,21 @@ pub(crate) fn write(
         "INSERT INTO records(thread_id, chain, leaf, at, payload) VALUES (?1, ?2, ?3, ?4, ?5)";
     run(tx.conn, sql, (thread, chain, &leaf, now.0, payload.as_ref()))?;
     let sequence = from_sql(tx.conn.last_insert_rowid());
+    let stored = Stored { sequence, subject: subject.clone(), at: now, payload: payload.clone() };
     if queue_of(subject).is_some() {
         run(tx.conn, "INSERT INTO pending(seq) VALUES (?1)", [to_sql(sequence)])?;
-        tx.effects.delivered.push(Stored {
-            sequence,
-            subject: subject.clone(),
-            at: now,
-            payload: payload.clone(),
-        });
+        tx.effects.delivered.push(stored.clone());
     }
+    tx.effects.written.push(Written { stored, first });
     starts::follow(tx.conn, thread, subject, sequence, payload)?;
     Ok(sequence)
+}
+
+/// Whether working memory knows calls of a thread that has no records: it was purged before.
+fn has_marks(conn: &Connection, thread: &ThreadRef) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM done WHERE thread = ?1
+               UNION ALL SELECT 1 FROM cancelled WHERE thread = ?1 LIMIT 1";
+    Ok(one(conn, sql, [thread_key(thread)], |_| Ok(()))?.is_some())
 }
 
 /// The record with this deduplication id, if it was written within the window.

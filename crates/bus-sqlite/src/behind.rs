@@ -15,7 +15,7 @@ use crate::rows::{all, from_sql, one, run, strange, thread_key, to_sql};
 /// Text that may wait in memory; beyond it a caller waits until it is written.
 const TEXT_BYTES: usize = 32 * 1024 * 1024;
 /// Samples kept per tool, whatever the window.
-const SAMPLES: usize = 4096;
+const SAMPLES: usize = 1000;
 /// Bytes of one packed sample: eight of time, one of outcome.
 const PACKED: usize = 9;
 
@@ -96,9 +96,9 @@ impl Behind {
             samples.insert(place, sample);
             let newest = samples.last().map_or(sample.at, |newest| newest.at);
             let oldest = newest.before(window);
-            samples.retain(|known| known.at >= oldest);
+            let over = samples.partition_point(|known| known.at < oldest);
             let surplus = samples.len().saturating_sub(SAMPLES);
-            samples.drain(..surplus);
+            samples.drain(..over.max(surplus));
             state.tell()
         })
     }

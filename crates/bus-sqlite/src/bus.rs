@@ -12,6 +12,7 @@ use crate::book::Book;
 use crate::leases::Leases;
 use crate::live::Air;
 use crate::readers::Readers;
+use crate::recent::Recent;
 use crate::registry::Offers;
 use crate::writer::Writer;
 
@@ -28,6 +29,7 @@ pub(crate) struct Inner {
     pub(crate) readers: Readers,
     pub(crate) writer: Writer,
     pub(crate) book: Arc<Book>,
+    pub(crate) recent: Arc<Recent>,
     pub(crate) behind: Arc<Behind>,
     pub(crate) air: Air,
     pub(crate) offers: Offers,

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use ports::BusError;
 use ports::clock::{Clock, Ids};
 use ports::journal::Stored;
-use proto::ids::Sequence;
+use proto::ids::{Sequence, ThreadRef};
 use proto::time::Timestamp;
 use rusqlite::Connection;
 
 use crate::book::Book;
 use crate::fault::fault;
 use crate::options::{Durability, Options};
+use crate::recent::{Recent, Written};
 use crate::writer::{Promise, Work};
 
 /// What a transaction changes outside the file once it is committed.
@@ -19,6 +20,10 @@ use crate::writer::{Promise, Work};
 pub(crate) struct Effects {
     /// Records for the queues.
     pub(crate) delivered: Vec<Stored>,
+    /// Every record that was written.
+    pub(crate) written: Vec<Written>,
+    /// Threads that lost records.
+    pub(crate) purged: Vec<ThreadRef>,
     /// Records that the queues must forget.
     pub(crate) removed: Vec<Sequence>,
     /// The earliest schedule may be another one.
@@ -46,6 +51,7 @@ impl Tx<'_> {
 pub(crate) struct Committer {
     conn: Connection,
     book: Arc<Book>,
+    recent: Arc<Recent>,
     durability: Durability,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
@@ -54,10 +60,16 @@ pub(crate) struct Committer {
 
 impl Committer {
     /// Takes over a connection that syncs every commit.
-    pub(crate) fn new(conn: Connection, book: Arc<Book>, options: &Options) -> Self {
+    pub(crate) fn new(
+        conn: Connection,
+        book: Arc<Book>,
+        recent: Arc<Recent>,
+        options: &Options,
+    ) -> Self {
         Self {
             conn,
             book,
+            recent,
             durability: options.durability,
             clock: Arc::clone(&options.clock),
             ids: Arc::clone(&options.ids),
@@ -86,6 +98,8 @@ impl Committer {
             self.conn.execute_batch("ROLLBACK")?;
         }
         let mut effects = result?;
+        let written = std::mem::take(&mut effects.written);
+        self.recent.committed(written, &std::mem::take(&mut effects.purged));
         let delivered = std::mem::take(&mut effects.delivered);
         self.book.changed(delivered, &std::mem::take(&mut effects.removed));
         Ok(effects)

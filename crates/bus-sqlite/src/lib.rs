@@ -35,6 +35,7 @@ mod purge;
 mod queues;
 pub mod read_only;
 mod readers;
+mod recent;
 mod registry;
 mod rows;
 mod schedules;

@@ -18,6 +18,7 @@ use crate::live::Air;
 use crate::lock::FileLock;
 use crate::options::Options;
 use crate::readers::Readers;
+use crate::recent::Recent;
 use crate::registry::Offers;
 use crate::rows::{from_sql, one};
 use crate::schema::{self, Found};
@@ -90,7 +91,8 @@ fn start(
             row.get::<_, Option<i64>>(0)
         })?;
     let (sender, inbox) = channel();
-    let committer = Committer::new(conn, Arc::clone(&book), &options);
+    let recent = Arc::new(Recent::default());
+    let committer = Committer::new(conn, Arc::clone(&book), Arc::clone(&recent), &options);
     let writer = WriterLoop::new(inbox, committer, Arc::clone(&book), Arc::clone(&behind), lock)?;
     let thread =
         std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || writer.run())?;
@@ -98,6 +100,7 @@ fn start(
         readers: Readers::start(readers, options.deadline)?,
         writer: Writer::new(sender, thread, options.deadline),
         book,
+        recent,
         behind,
         air: Air::default(),
         offers: Offers::default(),

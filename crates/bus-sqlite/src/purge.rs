@@ -9,6 +9,7 @@ use crate::rows::{all, from_sql, one, run, thread_id, to_sql};
 /// records, its schedule neither.
 pub(crate) fn purge(tx: &mut Tx<'_>, thread: &ThreadRef, up_to: Sequence) -> rusqlite::Result<()> {
     let Some(id) = thread_id(tx.conn, thread)? else { return Ok(()) };
+    tx.effects.purged.push(thread.clone());
     let range = (id, to_sql(up_to));
     let sql = "DELETE FROM pending WHERE seq IN
                  (SELECT seq FROM records WHERE thread_id = ?1 AND seq <= ?2) RETURNING seq";

@@ -16,6 +16,7 @@ use crate::appends::DEDUP_WINDOW;
 use crate::behind::{Then, newer, written_text};
 use crate::commit::Tx;
 use crate::journal::check_size;
+use crate::recent::Mark;
 use crate::rows::{all, from_sql, one, run, strange, thread_key, thread_of, to_sql};
 use crate::writer::{Message, Promise};
 use crate::{ARTIFACT_LIMIT, SqliteBus};
@@ -51,6 +52,7 @@ impl WorkingMemory for SqliteBus {
         keep: Duration,
     ) -> Result<Bytes, BusError> {
         check_size(&observation, ARTIFACT_LIMIT)?;
+        self.inner.recent.mark(thread, Mark::Done, call);
         let (key, call) = (thread_key(thread), call.clone());
         let keep = self.inner.writer.run(Promise::Soft, observation.len(), move |tx| {
             keep_first(tx, &key, &call, &observation, keep)
@@ -59,6 +61,9 @@ impl WorkingMemory for SqliteBus {
     }
 
     async fn done(&self, thread: &ThreadRef, call: &ToolCallId) -> Result<Option<Bytes>, BusError> {
+        if self.inner.recent.is_unmarked(thread, Mark::Done, call) {
+            return Ok(None);
+        }
         let (key, call, now) = (thread_key(thread), call.clone(), self.inner.clock.now());
         let sql = "SELECT observation FROM done WHERE thread = ?1 AND call = ?2 AND expires > ?3";
         let read = self.inner.readers.run(move |conn| {
@@ -73,6 +78,7 @@ impl WorkingMemory for SqliteBus {
         call: &ToolCallId,
         keep: Duration,
     ) -> Result<(), BusError> {
+        self.inner.recent.mark(thread, Mark::Cancelled, call);
         let (key, call) = (thread_key(thread), call.clone());
         let mark = self.inner.writer.run(Promise::Soft, 0, move |tx| {
             let sql = "INSERT OR REPLACE INTO cancelled(thread, call, expires) VALUES (?1, ?2, ?3)";
@@ -82,6 +88,9 @@ impl WorkingMemory for SqliteBus {
     }
 
     async fn is_cancelled(&self, thread: &ThreadRef, call: &ToolCallId) -> Result<bool, BusError> {
+        if self.inner.recent.is_unmarked(thread, Mark::Cancelled, call) {
+            return Ok(false);
+        }
         let (key, call, now) = (thread_key(thread), call.clone(), self.inner.clock.now());
         let sql = "SELECT 1 FROM cancelled WHERE thread = ?1 AND call = ?2 AND expires > ?3";
         let read = self

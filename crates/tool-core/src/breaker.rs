@@ -55,6 +55,8 @@ pub fn judge(samples: &[Sample], now: Timestamp) -> Breaker {
 #[derive(Debug, Default)]
 struct Folded {
     window: VecDeque<Sample>,
+    /// Failures in the window, counted along: every call asks, and the window may hold thousands.
+    failed: usize,
     open_since: Option<Timestamp>,
 }
 
@@ -72,16 +74,18 @@ impl Folded {
     fn count(&mut self, sample: Sample) {
         self.forget_before(sample.at.before(WINDOW));
         self.window.push_back(sample);
+        self.failed = self.failed.saturating_add(usize::from(!sample.ok));
         let calls = self.window.len();
-        let failed = self.window.iter().filter(|sample| !sample.ok).count();
-        let many = failed.saturating_mul(100) >= calls.saturating_mul(FAILED_PERCENT);
+        let many = self.failed.saturating_mul(100) >= calls.saturating_mul(FAILED_PERCENT);
         if calls >= ENOUGH_CALLS && many {
             self.open_since = Some(sample.at);
         }
     }
 
     fn forget_before(&mut self, oldest: Timestamp) {
-        self.window.retain(|sample| sample.at > oldest);
+        while let Some(sample) = self.window.pop_front_if(|sample| sample.at <= oldest) {
+            self.failed = self.failed.saturating_sub(usize::from(!sample.ok));
+        }
     }
 }
 

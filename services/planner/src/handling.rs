@@ -257,6 +257,12 @@ impl<'a> Look<'a> {
     /// Text of the open turn, for sealing it.
     async fn kept_words(&self, thread: &Thread) -> (String, String) {
         let Some(open) = open_turn(thread) else { return Default::default() };
+        // A turn that begins here, or streams here, has no words that this handling could need.
+        let streams = self.shared.running.is_running(&self.place, open.sequence);
+        let is_ours = self.begun == Some(open.sequence) || (streams && !thread.is_stopping());
+        if is_ours {
+            return Default::default();
+        }
         match self.shared.ports.working.turn_text(&self.place).await {
             Ok(Some(text)) if text.started == open.sequence => (text.text, text.reasoning),
             Ok(_) => Default::default(),
