@@ -180,6 +180,10 @@ impl Node {
         parsed.into_iter().find(|(series, _)| is_it(series)).map(|(_, value)| value)
     }
 
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Waits until it works.
     pub(crate) fn until_ready(&self) {
         let ready = || self.get("/readyz").is_some_and(|(status, _)| status == 200);
@@ -310,6 +314,12 @@ impl Deployment {
     pub(crate) fn worker(&self, name: &str) -> Node {
         let nats = self.nats.url();
         self.node(name, &["worker", "--tools", "tools.yaml", "--nats", &nats])
+    }
+
+    /// A gateway of its own.
+    pub(crate) fn gateway(&self, name: &str) -> Node {
+        let nats = self.nats.url();
+        self.node(name, &["gateway", "--nats", &nats])
     }
 
     /// Sends an order to a thread of its own; answers with its id.

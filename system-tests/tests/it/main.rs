@@ -15,6 +15,7 @@ mod dry_run;
 mod everyday;
 mod files;
 mod freezing;
+mod gateway;
 mod home;
 mod interrupts;
 mod journal;
