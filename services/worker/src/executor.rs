@@ -13,6 +13,7 @@ mod files;
 pub mod group;
 pub mod guard;
 mod http;
+mod secrets;
 pub mod settings;
 
 pub use settings::{ExecutorSettings, from_run};

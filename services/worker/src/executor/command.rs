@@ -19,8 +19,10 @@ use async_trait::async_trait;
 use definitions::run::CommandRun;
 use serde_json::{Map, Value};
 use tokio::io::AsyncRead;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::secrets::Secrets;
 use super::settings::ExecutorSettings;
 use super::{Ended, Executor, Job, NotStarted, Prepared};
 use capture::{Keep, capture};
@@ -68,13 +70,33 @@ fn input(arguments: &Map<String, Value>) -> Vec<u8> {
 impl Executor for CommandTool {
     async fn prepare(&self, job: &Job) -> Result<Box<dyn Prepared>, NotStarted> {
         let plan = self.plan(job)?;
-        match &self.settings.guard {
+        let secrets = surroundings::secrets(&self.run, &plan.environment);
+        let inner: Box<dyn Prepared> = match &self.settings.guard {
             Some(guard) => {
                 let call = job.call.tool_call_id.clone();
-                Ok(Box::new(guarded::Guarded::start(guard, plan, call).await?))
+                Box::new(guarded::Guarded::start(guard, plan, call).await?)
             }
-            None => Ok(Box::new(direct::Direct::new(plan))),
-        }
+            None => Box::new(direct::Direct::new(plan)),
+        };
+        Ok(Box::new(Discreet { inner, secrets }))
+    }
+}
+
+/// A process whose words do not tell what it was trusted with.
+struct Discreet {
+    inner: Box<dyn Prepared>,
+    secrets: Secrets,
+}
+
+#[async_trait]
+impl Prepared for Discreet {
+    fn process_group(&self) -> Option<i32> {
+        self.inner.process_group()
+    }
+
+    async fn run(self: Box<Self>, deadline: Instant, cancel: CancellationToken) -> Ended {
+        let ended = self.inner.run(deadline, cancel).await;
+        self.secrets.ended(ended)
     }
 }
 

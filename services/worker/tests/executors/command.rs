@@ -42,6 +42,29 @@ async fn a_value_that_looks_like_an_option_does_not_start_the_tool() {
 }
 
 #[tokio::test]
+async fn a_secret_that_the_manifest_hands_over_is_not_told_back() {
+    let folder = tempdir().unwrap();
+    let with = |settings: ExecutorSettings| {
+        let mut settings = settings;
+        settings.environment.insert("API_TOKEN".into(), "hunter-22".into());
+        settings.environment.insert("REGION".into(), "eu-west-1".into());
+        settings
+    };
+    for settings in [with(settings(folder.path())), with(without_guard(folder.path()))] {
+        let say = "echo \"$API_TOKEN in $REGION\"; echo \"no $API_TOKEN\" >&2; exit $0";
+        let told = |code: &str| {
+            let mut run = command(&["sh", "-c", say, code]);
+            run.env = vec!["API_TOKEN".to_owned(), "REGION".to_owned()];
+            from_run(&Run::Command(run), &settings)
+        };
+        let said = text(run(&told("0"), json!({})).await);
+        assert_eq!(said, "[redacted secret] in eu-west-1\n");
+        let failed = format!("{:?}", run(&told("1"), json!({})).await);
+        assert!(!failed.contains("hunter") && failed.contains("no [redacted secret]"), "{failed}");
+    }
+}
+
+#[tokio::test]
 async fn the_environment_is_the_call_and_what_the_manifest_allows() {
     let folder = tempdir().unwrap();
     for settings in [settings(folder.path()), without_guard(folder.path())] {

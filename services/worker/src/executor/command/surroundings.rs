@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use definitions::run::CommandRun;
 
 use super::super::group::CALL_ID;
+use super::super::secrets::Secrets;
 use super::super::settings::ExecutorSettings;
 use super::super::{Job, NotStarted};
 
@@ -39,6 +40,23 @@ pub(super) fn environment(
     });
     let own = ours(job).into_iter().map(|(name, value)| (name.into(), value.into()));
     inherited.chain(own).collect()
+}
+
+/// Parts of names of variables whose values are secrets.
+const SECRET_NAMES: [&str; 7] = ["KEY", "TOK", "SECRET", "PASS", "PWD", "CRED", "AUTH"];
+
+/// The secrets among what the manifest hands over by name.
+pub(super) fn secrets(run: &CommandRun, environment: &[(OsString, OsString)]) -> Secrets {
+    let is_secret = |name: &str| {
+        let name = name.to_uppercase();
+        SECRET_NAMES.iter().any(|part| name.contains(part))
+    };
+    let named = run.env.iter().filter(|name| is_secret(name));
+    let values = named.filter_map(|wanted| {
+        let (_, value) = environment.iter().find(|(name, _)| name == wanted.as_str())?;
+        value.to_str().map(str::to_owned)
+    });
+    Secrets::new(values.collect())
 }
 
 /// What a tool may want to know about the call it serves. The last two are in milliseconds: a Unix

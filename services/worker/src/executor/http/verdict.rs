@@ -8,21 +8,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use definitions::http::{HttpRun, Pick};
 use proto::tool::Effect;
 use reqwest::StatusCode;
 use reqwest::header::CONTENT_ENCODING;
 use tokio::time::Instant;
 
+use super::super::secrets::Secrets;
 use super::super::{Ended, Job, NotStarted, Output};
 use super::exchange::{Answer, Head};
 use super::kept::Kept;
 use super::pick::{Nothing, pick};
 use super::retry_after::{Wait, asked};
-
-/// Shorter words are no secrets, and replacing them would spoil the text.
-const SHORTEST_SECRET: usize = 4;
 
 /// What an answer is to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +46,7 @@ impl Asked {
 pub(super) struct Judge {
     pub(super) pick: Pick,
     success: Vec<u16>,
-    secrets: Vec<String>,
+    secrets: Secrets,
     asked: Asked,
     /// The longest wait that leaves time for another try.
     patience: Duration,
@@ -58,14 +55,11 @@ pub(super) struct Judge {
 
 impl Judge {
     pub(super) fn of_tool(run: &HttpRun, secrets: Vec<String>, job: &Job, wait: Arc<Wait>) -> Self {
-        let mut secrets: Vec<String> =
-            secrets.into_iter().filter(|secret| secret.len() >= SHORTEST_SECRET).collect();
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         let terms = &job.call.terms;
         Self {
             pick: run.result.clone(),
             success: run.success.clone(),
-            secrets,
+            secrets: Secrets::new(secrets),
             asked: Asked::of(run, terms.effect),
             patience: Duration::from_millis(terms.timeout_ms / 2),
             wait,
@@ -77,7 +71,7 @@ impl Judge {
         Self {
             pick: Pick::Whole,
             success: Vec::new(),
-            secrets: Vec::new(),
+            secrets: Secrets::default(),
             asked: Asked::Repeatable,
             patience: Duration::from_millis(job.call.terms.timeout_ms / 2),
             wait,
@@ -206,47 +200,12 @@ impl Judge {
     /// A server may repeat what it was sent, so the secrets of a request are taken out of what
     /// comes back.
     pub(super) fn clean(&self, output: Output) -> Output {
-        let is_clean = |secret: &String| !contains(&output.bytes, secret.as_bytes());
-        let end = cut_secret(&output.bytes, &self.secrets);
-        if end == output.bytes.len() && self.forms().all(|form| is_clean(&form)) {
-            return output;
-        }
-        let text = String::from_utf8_lossy(output.bytes.get(..end).unwrap_or_default());
-        let bytes = Bytes::from(self.hide(&text));
-        let shrunk = u64::try_from(output.bytes.len()).unwrap_or(u64::MAX);
-        let left_out = output.total.saturating_sub(shrunk);
-        let total = u64::try_from(bytes.len()).unwrap_or(u64::MAX).saturating_add(left_out);
-        Output { bytes, total }
+        self.secrets.clean(output)
     }
 
     fn hide(&self, text: &str) -> String {
-        self.forms().fold(text.to_owned(), |text, form| text.replace(&form, "[redacted secret]"))
+        self.secrets.hide(text)
     }
-
-    /// Each secret as it is, and as it stands in JSON and in a URL.
-    fn forms(&self) -> impl Iterator<Item = String> {
-        self.secrets.iter().flat_map(|secret| {
-            let json = serde_json::to_string(secret).unwrap_or_default();
-            let json = json.trim_start_matches('"').strip_suffix('"').unwrap_or(secret).to_owned();
-            [secret.clone(), json, definitions::http::encode(secret)]
-        })
-    }
-}
-
-fn contains(bytes: &[u8], part: &[u8]) -> bool {
-    bytes.windows(part.len().max(1)).any(|window| window == part)
-}
-
-/// Where a text ends when the start of a secret at its very end does not count: a text that was cut
-/// may end in one.
-fn cut_secret(bytes: &[u8], secrets: &[String]) -> usize {
-    let longest = secrets.iter().map(|secret| {
-        let secret = secret.as_bytes();
-        let starts = (SHORTEST_SECRET..secret.len()).rev();
-        starts.filter_map(|length| secret.get(..length)).find(|start| bytes.ends_with(start))
-    });
-    let longest = longest.flatten().map(<[u8]>::len).max().unwrap_or(0);
-    bytes.len().saturating_sub(longest)
 }
 
 /// The body as it is; one that nobody read to its end says so.
