@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 
 /// `systole bench`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  systole bench --quick\n  systole bench --json")]
 pub(crate) struct Bench {
     /// Takes a few seconds; the numbers are rough.
     #[arg(long)]

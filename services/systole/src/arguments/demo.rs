@@ -10,6 +10,7 @@ use crate::settings::Environment;
 
 /// `systole demo`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  systole demo\n  systole demo --scenario restart-fails")]
 pub(crate) struct Demo {
     /// Which demo.
     #[arg(default_value = "ops")]

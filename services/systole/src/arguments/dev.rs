@@ -10,6 +10,9 @@ use crate::settings::Environment;
 
 /// `systole dev`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  systole dev                          # every agent under agents/\n  systole dev agents/ops support.yaml\n  systole dev --dry-run"
+)]
 pub(crate) struct Dev {
     /// Agents' files, or folders that hold them. Without any: the folder `agents`, or else the agent
     /// files (`*.yaml`) in this folder.

@@ -54,6 +54,7 @@ pub(crate) enum Agents {
         json: bool,
     },
     /// Lists agents: name, model, tools, file.
+    #[command(after_help = "Example:\n  systole agents list --json")]
     List {
         /// Agents' files, or folders that hold them; without any, as for `dev`.
         #[arg(value_name = "AGENT")]

@@ -146,6 +146,26 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
+    /// Commands of one process; those of a deployment have a page of their own.
+    #[test]
+    fn help_has_an_example_for_every_command_that_people_type() {
+        let deployment = ["planner", "worker", "send", "tail", "drill", "serve", "help"];
+        let mut root = Arguments::command();
+        root.build();
+        let mut open: Vec<&clap::Command> = root.get_subcommands().collect();
+        while let Some(command) = open.pop() {
+            let leaf = command.get_subcommands().next().is_none();
+            let is_asked = !command.is_hide_set() && !deployment.contains(&command.get_name());
+            if is_asked && leaf {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("Example"), "{} has no example", command.get_name());
+            }
+            if is_asked {
+                open.extend(command.get_subcommands());
+            }
+        }
+    }
+
     #[test]
     fn demo_needs_no_word_more() {
         let arguments = Arguments::try_parse_from(["systole", "demo", "--json"]).unwrap();

@@ -6,7 +6,11 @@ use clap::{Args, Subcommand};
 
 /// `systole rehearse`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  systole rehearse agents/ops/agent.yaml\n  systole rehearse agents/ops/agent.yaml --case healthy\n  systole rehearse serve agents/ops/rehearsal.yaml"
+)]
 pub(crate) struct Rehearse {
     /// Something else.
     #[command(subcommand)]

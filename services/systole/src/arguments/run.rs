@@ -10,6 +10,9 @@ use crate::settings::Environment;
 
 /// `systole run`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  systole run agents/ops/agent.yaml \"The checkout service answers 503.\"\n  systole run agents/ops/agent.yaml - < alert.json\n  systole run agents/ops/agent.yaml --approve restart_service \"…\"\n  systole run agents/ops/agent.yaml --dry-run \"…\"      # nothing irreversible starts\n  systole run agents/ops/agent.yaml                    # goes on with its unfinished run"
+)]
 pub(crate) struct Run {
     /// The agent's file.
     pub(crate) agent: PathBuf,

@@ -37,6 +37,9 @@ impl ThreadCommand {
 
 /// `systole threads`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  systole threads --state waiting\n  systole threads --json | jq -r .thread"
+)]
 pub(crate) struct Threads {
     /// Only threads in this state; may be given several times.
     #[arg(long, value_name = "STATE")]
@@ -68,6 +71,9 @@ pub(crate) enum ThreadState {
 
 /// `systole approve`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  systole approve last\n  systole approve 9KZ2 --deny --reason \"not on a Friday\""
+)]
 pub(crate) struct Approve {
     /// A thread's id, the end of one, or `last`.
     pub(crate) thread: String,
@@ -86,6 +92,9 @@ pub(crate) struct Approve {
 
 /// `systole show`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  systole show last\n  systole show last --journal\n  systole show last --prompt --turn 2"
+)]
 pub(crate) struct Show {
     /// A thread's id, the end of one, or `last`; all threads without it.
     pub(crate) thread: Option<String>,
@@ -105,6 +114,7 @@ pub(crate) struct Show {
 
 /// `systole cancel`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  systole cancel last --reason \"wrong host\"")]
 pub(crate) struct Cancel {
     /// A thread's id, the end of one, or `last`.
     pub(crate) thread: String,

@@ -8,6 +8,7 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tools {
     /// Lists tools: name, what repeating does, limit, approval, description.
+    #[command(after_help = "Example:\n  systole tools list agents/ops/tools.yaml")]
     List {
         /// Agents' files, tool files, or folders that hold agents; without any, as for `dev`.
         #[arg(value_name = "FILE")]
@@ -17,6 +18,9 @@ pub(crate) enum Tools {
         json: bool,
     },
     /// Checks tool files, agent files and rehearsals, and gives advice.
+    #[command(
+        after_help = "Example:\n  systole tools check agents/ops/tools.yaml agents/ops/agent.yaml"
+    )]
     Check {
         /// The files.
         #[arg(required = true)]

@@ -139,6 +139,12 @@ fn outcome(standing: &Standing) -> String {
     }
 }
 
+/// Something that is waited for, in a row that is drawn anew.
+pub(crate) fn waiting(what: &str, frame: usize, since: Duration) -> String {
+    let frame = frame.checked_rem(FRAMES.len()).and_then(|frame| FRAMES.get(frame));
+    format!("  {} waiting for {what} {}", frame.unwrap_or(&"·"), span(since))
+}
+
 /// How far a call had come, in words.
 pub(crate) fn receipt_words(receipt: Receipt) -> &'static str {
     match receipt {

@@ -24,6 +24,8 @@ use super::{View, summary};
 
 /// Lines of an input that are shown.
 const INPUT_LINES: usize = 6;
+/// A longer silence of the model is told.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// Running text on a terminal or in a pipe.
 pub(crate) struct HumanView<W> {
@@ -33,6 +35,8 @@ pub(crate) struct HumanView<W> {
     calls: BTreeMap<ToolCallId, OpenCall>,
     said: String,
     began: Option<Timestamp>,
+    /// When the model was last heard of.
+    heard: Timestamp,
     now: Timestamp,
     frame: usize,
 }
@@ -52,6 +56,7 @@ impl<W: Write> HumanView<W> {
             calls: BTreeMap::new(),
             said: String::new(),
             began: None,
+            heard: Timestamp::default(),
             now: Timestamp::default(),
             frame: 0,
         }
@@ -122,6 +127,7 @@ impl<W: Write> HumanView<W> {
     fn turn_started(&mut self, event: &ThreadEvent, turn: u32, start: u32) -> Vec<String> {
         let mut lines = self.end_reply();
         self.reply = Some(Reply::new(event.sequence, self.text_width()));
+        self.heard = event.at.unwrap_or(self.now);
         let title =
             if start > 1 { format!("turn {turn}, asked again ") } else { format!("turn {turn} ") };
         let rule = self.canvas.width().min(60).saturating_sub(columns(&title)).saturating_sub(3);
@@ -145,6 +151,7 @@ impl<W: Write> HumanView<W> {
             return Vec::new();
         };
         let lines = reply.piece(channel, offset, delta);
+        self.heard = self.now.max(self.heard);
         self.dressed(lines)
     }
 
@@ -258,6 +265,13 @@ impl<W: Write> HumanView<W> {
         lines
     }
 
+    /// How long nothing has come, once that is long enough to wonder.
+    fn silence(&self) -> Option<Duration> {
+        let silent = self.now.since(self.heard);
+        let waits = self.reply.is_some() && self.calls.is_empty() && silent >= SILENCE;
+        waits.then_some(silent)
+    }
+
     /// The rows that are drawn anew: the growing line, then the open calls.
     fn rows(&self) -> Vec<String> {
         let width = self.canvas.width();
@@ -265,6 +279,10 @@ impl<W: Write> HumanView<W> {
         if let Some((channel, text)) = self.reply.as_ref().and_then(Reply::growing) {
             rows.push(self.dress(channel, &row(text, width.saturating_sub(2))));
         }
+        rows.extend(self.silence().map(|since| {
+            let words = call_line::waiting("the model", self.frame, since);
+            self.tinted(Tone::Faint, &words)
+        }));
         let mut open: Vec<&OpenCall> = self.calls.values().collect();
         open.sort_by_key(|call| call.order);
         rows.extend(open.into_iter().map(|call| {
@@ -337,7 +355,8 @@ impl<W: Write + Send> View for HumanView<W> {
     fn tick(&mut self, now: Timestamp) -> io::Result<()> {
         self.now = now;
         self.frame = self.frame.wrapping_add(1);
-        if self.calls.is_empty() { Ok(()) } else { self.draw(&[]) }
+        let is_still = self.calls.is_empty() && self.silence().is_none();
+        if is_still { Ok(()) } else { self.draw(&[]) }
     }
 
     fn note(&mut self, text: &str) -> io::Result<()> {

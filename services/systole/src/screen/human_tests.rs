@@ -294,3 +294,19 @@ fn an_answer_that_was_not_said_is_shown_in_the_end() {
         ✓ answered  2 turns · 1 call · 2,000 tokens · 3.0 s
     "]]);
 }
+
+#[test]
+fn a_silent_model_is_told_after_a_second_and_the_row_gives_way() {
+    let mut out = Vec::new();
+    let mut feed = Feed::new(&mut out, Some(|| 60));
+    feed.input("go").turn();
+    feed.view.tick(Timestamp(2500)).unwrap();
+    feed.view.tick(Timestamp(4300)).unwrap();
+    feed.view.tick(Timestamp(5000)).unwrap();
+    feed.completed("Done.", &[]);
+    let text = String::from_utf8(out.clone()).unwrap();
+    assert!(!text.contains("500 ms"), "a short pause is no silence: {text}");
+    assert!(text.contains("waiting for the model 3.0 s"), "{text}");
+    let left = shown_on_terminal(&out).join("\n");
+    assert!(!left.contains("waiting") && left.contains("Done."), "{left}");
+}
