@@ -149,7 +149,7 @@ mod tests {
     /// Commands of one process; those of a deployment have a page of their own.
     #[test]
     fn help_has_an_example_for_every_command_that_people_type() {
-        let deployment = ["planner", "worker", "send", "tail", "drill", "serve", "help"];
+        let deployment = ["planner", "worker", "gateway", "send", "tail", "drill", "serve", "help"];
         let mut root = Arguments::command();
         root.build();
         let mut open: Vec<&clap::Command> = root.get_subcommands().collect();

@@ -20,6 +20,7 @@ use crate::follow::Follower;
 use crate::inputs::tenant;
 use crate::screen::call_line::span;
 use crate::screen::canvas::terminal_columns;
+use crate::screen::human::alert_words;
 use crate::screen::style::{Palette, Tone};
 use crate::screen::text::{columns, cut, one_line};
 use crate::wiring::{clock, read_store};
@@ -96,7 +97,8 @@ fn first_words(thread: &Thread) -> String {
         Logged::Note { .. } | Logged::Turn { .. } => None,
     });
     let unread = thread.unread.first().map(|unread| unread.message.text.as_str());
-    one_line(logged.or(unread).unwrap_or_default())
+    let words = logged.or(unread).unwrap_or_default();
+    one_line(&alert_words(words).unwrap_or_else(|| words.to_owned()))
 }
 
 impl Entry {

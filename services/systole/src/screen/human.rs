@@ -300,7 +300,7 @@ impl<W: Write> HumanView<W> {
 }
 
 /// An Alertmanager webhook in a few words.
-fn alert_words(text: &str) -> Option<String> {
+pub(crate) fn alert_words(text: &str) -> Option<String> {
     let webhook: Value = serde_json::from_str(text).ok()?;
     let first = webhook.get("alerts")?.get(0)?;
     let word = |path: &str| first.pointer(path).and_then(Value::as_str).unwrap_or("?");

@@ -11,6 +11,7 @@ use super::find::Rehearsed;
 use crate::commands::{Context, print};
 use crate::failure::{Exit, Failure};
 use crate::screen::style::{Palette, Tone};
+use crate::screen::summary::counted;
 use crate::screen::text::{clean, one_line};
 
 /// Counts, and tells each case as it ends.
@@ -61,7 +62,9 @@ impl<'a> Report<'a> {
         let name = one_line(&rehearsed.case.name);
         if lines.is_empty() {
             let glyph = self.palette.paint(Tone::Good, "✓");
-            let facts = format!("{} turns, {} calls", happened.turns, happened.calls.len());
+            let calls = u64::try_from(happened.calls.len()).unwrap_or(u64::MAX);
+            let turns = counted(u64::from(happened.turns), "turn");
+            let facts = format!("{turns}, {}", counted(calls, "call"));
             return format!("  {glyph} {name}  {}\n", self.palette.paint(Tone::Faint, &facts));
         }
         let glyph = self.palette.paint(Tone::Bad, "✗");
