@@ -52,8 +52,9 @@ fn listed(home: &Home, state: &str) -> Vec<Value> {
 
 fn types(ended: &Ended) -> Vec<String> {
     let word = |event: Value| event["type"].as_str().unwrap().to_owned();
-    // Live text may be lost.
-    ended.events().into_iter().map(word).filter(|word| word != "delta").collect()
+    // Live text may be lost, and a phase is told of what is seen of it.
+    let kept = |word: &String| word != "delta" && word != "phase";
+    ended.events().into_iter().map(word).filter(kept).collect()
 }
 
 #[test]
