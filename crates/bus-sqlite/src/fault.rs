@@ -2,6 +2,7 @@
 
 use ports::BusError;
 use rusqlite::{Error, ErrorCode, ffi};
+use rustix::process::{Resource, getrlimit};
 
 /// I/O errors that come from a disk without room for the shared index.
 const NO_ROOM: [std::ffi::c_int; 1] = [ffi::SQLITE_IOERR_SHMSIZE];
@@ -13,7 +14,7 @@ pub(crate) fn fault(error: &Error) -> BusError {
         // A value of another type than the one written: the file holds what nobody wrote.
         return BusError::Corrupt(text);
     };
-    if code == ErrorCode::DiskFull || is_out_of_room(error) {
+    if code == ErrorCode::DiskFull || is_out_of_room(error) || is_beyond_limit(error) {
         BusError::Full(text)
     } else if matches!(code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) {
         BusError::Corrupt(text)
@@ -42,6 +43,14 @@ pub(crate) fn fault_at_open(error: &Error, path: &std::path::Path) -> BusError {
 
 fn is_out_of_room(error: &Error) -> bool {
     error.sqlite_error().is_some_and(|inner| NO_ROOM.contains(&inner.extended_code))
+}
+
+/// A write that fails while the process may not make files beyond a size: SQLite does not tell which
+/// error the system gave, and this one does not pass.
+fn is_beyond_limit(error: &Error) -> bool {
+    let written = [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_TRUNCATE];
+    error.sqlite_error().is_some_and(|inner| written.contains(&inner.extended_code))
+        && getrlimit(Resource::Fsize).current.is_some()
 }
 
 fn is_busy(error: &Error) -> bool {

@@ -15,10 +15,12 @@
 //! - `book`, `queues`: deliveries
 //! - `live`, `artifacts`, `registry`: the smaller ports
 //! - `working_memory`, `leases`, `behind`: working memory
+//! - `awaited`: notes of the program that owns the file
 //! - [`read_only`]: looking at a file that another process owns
 
 mod appends;
 mod artifacts;
+mod awaited;
 mod behind;
 mod book;
 mod bus;

@@ -1,40 +1,86 @@
 //! One process per file.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ports::BusError;
 
-/// Proof that no other process owns the file; ends with this value or with the process.
+/// Proof that no other process owns the file, whatever name it has there; ends with this value or
+/// with the process. SQLite's own locks are of another kind and do not meet it. Dropped only after
+/// every connection: closing a file ends the locks that SQLite has on it.
 #[derive(Debug)]
 pub(crate) struct FileLock {
-    _held: File,
+    path: PathBuf,
+    database: File,
+    _sidecar: File,
 }
 
 impl FileLock {
-    /// Locks the sidecar of `database`, which names its holder for others.
+    /// Locks the sidecar of `database`, which names its holder for others, and the file itself,
+    /// which is made if need be.
     pub(crate) fn take(database: &Path) -> Result<Self, BusError> {
-        let path = sidecar(database);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(|error| BusError::Refused(format!("{}: {error}", path.display())))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(held(database, &mut file)),
-            Err(TryLockError::Error(error)) => {
-                return Err(BusError::Refused(format!("{}: {error}", path.display())));
-            }
+        let beside = sidecar(database);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut sidecar = options.open(&beside).map_err(|error| refused(&beside, &error))?;
+        if !locks(&sidecar).map_err(|error| refused(&beside, &error))? {
+            return Err(held(database, &mut sidecar));
         }
-        if let Err(error) = write_holder(&mut file) {
-            tracing::warn!(%error, path = %path.display(), "the lock file does not name its holder");
+        let wrong = |error: io::Error| refused(database, &error);
+        let file = existing_or_new(database).map_err(wrong)?;
+        if !locks(&file).map_err(wrong)? {
+            let why = "is in use by a process that knows it by another name, or whose .lock file was removed";
+            return Err(BusError::Locked(format!("{} {why}", database.display())));
         }
-        Ok(Self { _held: file })
+        if let Err(error) = write_holder(&mut sidecar) {
+            tracing::warn!(%error, path = %beside.display(), "the lock file does not name its holder");
+        }
+        Ok(Self { path: database.to_owned(), database: file, _sidecar: sidecar })
     }
+
+    /// Whether what is written still reaches whoever opens the path.
+    pub(crate) fn check(&self) -> Result<(), BusError> {
+        let here = self.database.metadata().map_err(|error| refused(&self.path, &error))?;
+        let is_there = std::fs::metadata(&self.path)
+            .is_ok_and(|there| (there.dev(), there.ino()) == (here.dev(), here.ino()));
+        let why = if here.len() == 0 {
+            "was emptied"
+        } else if !is_there {
+            "was removed or replaced"
+        } else {
+            return Ok(());
+        };
+        Err(BusError::Corrupt(format!(
+            "{} {why} while this process ran on it; what happened since then is not in it",
+            self.path.display()
+        )))
+    }
+}
+
+/// Reading is enough for a lock, so that SQLite is the one who says what cannot be written.
+fn existing_or_new(path: &Path) -> io::Result<File> {
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+        }
+        opened => opened,
+    }
+}
+
+fn locks(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn refused(path: &Path, error: &io::Error) -> BusError {
+    let text = format!("{}: {error}", path.display());
+    let no_room = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+    if no_room.contains(&error.kind()) { BusError::Full(text) } else { BusError::Refused(text) }
 }
 
 fn sidecar(database: &Path) -> PathBuf {
@@ -43,7 +89,7 @@ fn sidecar(database: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn write_holder(file: &mut File) -> std::io::Result<()> {
+fn write_holder(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "{}", std::process::id())
@@ -71,5 +117,35 @@ mod tests {
         assert_eq!(refusal, BusError::Locked(expected));
         drop(first);
         assert!(FileLock::take(&database).is_ok());
+    }
+
+    #[test]
+    fn another_name_or_a_lost_sidecar_makes_no_second_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("store.db");
+        let first = FileLock::take(&database).unwrap();
+        let name = folder.path().join("name.db");
+        std::fs::hard_link(&database, &name).unwrap();
+        assert!(matches!(FileLock::take(&name), Err(BusError::Locked(_))));
+        std::fs::remove_file(sidecar(&database)).unwrap();
+        let refusal = FileLock::take(&database).unwrap_err().to_string();
+        assert!(refusal.contains(".lock file was removed"), "{refusal}");
+        drop(first);
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_any_more_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("store.db");
+        std::fs::write(&database, "content").unwrap();
+        let lock = FileLock::take(&database).unwrap();
+        assert_eq!(lock.check(), Ok(()));
+        std::fs::rename(&database, folder.path().join("moved.db")).unwrap();
+        let gone = lock.check().unwrap_err().to_string();
+        assert!(gone.contains("was removed or replaced while this process"), "{gone}");
+        std::fs::write(&database, "another").unwrap();
+        assert_eq!(lock.check().unwrap_err().to_string(), gone);
+        std::fs::write(folder.path().join("moved.db"), "").unwrap();
+        assert!(lock.check().unwrap_err().to_string().contains("was emptied"));
     }
 }

@@ -24,7 +24,7 @@ use crate::rows::{from_sql, one};
 use crate::schema::{self, Found};
 use crate::writer::Writer;
 use crate::writer_loop::WriterLoop;
-use crate::{SqliteBus, queues};
+use crate::{SqliteBus, awaited, queues};
 
 /// How long SQLite waits for another program that has the file for a moment, such as a backup.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -149,6 +149,7 @@ fn open_writer(path: &Path, options: &Options) -> Result<Connection, BusError> {
     if found == Found::Empty {
         schema::create(&conn).map_err(wrong)?;
     }
+    awaited::ensure(&conn).map_err(wrong)?;
     Ok(conn)
 }
 
@@ -159,6 +160,19 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, BusError> {
     conn.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8000;")
         .map_err(|error| fault_at_open(&error, path))?;
     Ok(conn)
+}
+
+/// A connection to a file on a medium that nobody can write to.
+pub(crate) fn open_unchanging(path: &Path) -> Result<Connection, BusError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let escaped = |byte: &u8| {
+        let is_plain = byte.is_ascii_alphanumeric() || b"/._-".contains(byte);
+        if is_plain { char::from(*byte).to_string() } else { format!("%{byte:02x}") }
+    };
+    let path: String = path.as_os_str().as_encoded_bytes().iter().map(escaped).collect();
+    connect(Path::new(&format!("file:{path}?immutable=1")), flags)
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, BusError> {

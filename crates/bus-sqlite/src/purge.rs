@@ -2,6 +2,7 @@
 
 use proto::ids::{Sequence, ThreadRef};
 
+use crate::awaited;
 use crate::commit::Tx;
 use crate::rows::{all, from_sql, one, run, thread_id, to_sql};
 
@@ -21,6 +22,7 @@ pub(crate) fn purge(tx: &mut Tx<'_>, thread: &ThreadRef, up_to: Sequence) -> rus
     if one(tx.conn, sql, [id], |_| Ok(()))?.is_none() {
         run(tx.conn, "DELETE FROM schedules WHERE thread_id = ?1", [id])?;
         run(tx.conn, "DELETE FROM threads WHERE id = ?1", [id])?;
+        awaited::forget(tx.conn, thread)?;
         tx.effects.schedules_changed = true;
         tx.effects.scrub = true;
     }

@@ -1,6 +1,7 @@
 //! Looking at a store that another process may own.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,20 +14,21 @@ use proto::ids::{ArtifactId, Sequence, TenantId, ThreadRef};
 use proto::observation::ArtifactRef;
 use proto::subject::Subject;
 use proto::time::Timestamp;
-use std::sync::Arc;
+use rusqlite::{Connection, ErrorCode};
 
+use crate::fault::fault_at_open;
 use crate::journal::{last_record, list_threads, read_thread};
-use crate::open::{identify, open_reader};
+use crate::open::{identify, open_reader, open_unchanging};
 use crate::readers::Readers;
 use crate::rows::thread_key;
 use crate::schema::Found;
-use crate::{SqliteBus, artifacts, schedules};
+use crate::{SqliteBus, artifacts, schedules, schema};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A journal that can be read and not written, without the lock of its owner.
 pub struct SqliteReader {
-    readers: Readers,
+    pub(crate) readers: Readers,
     clock: Arc<dyn Clock>,
 }
 
@@ -40,14 +42,44 @@ impl SqliteBus {
         if !path.exists() {
             return Err(BusError::Refused(format!("{} does not exist", path.display())));
         }
-        let conn = open_reader(&path)?;
+        let mut conn = open_beside_log(&path)?;
         if identify(&conn, &path)? == Found::Empty {
-            return Err(BusError::Refused(format!("{} is empty", path.display())));
+            // Its owner is about to fill it, or was killed before that: it has no thread.
+            conn = open_blank().map_err(|error| fault_at_open(&error, &path))?;
         }
         let readers = Readers::start(vec![conn], DEADLINE)
             .map_err(|error| BusError::Unavailable(format!("no thread: {error}")))?;
         Ok(SqliteReader { readers, clock })
     }
+}
+
+/// A connection that sees the write-ahead log too. Where nothing can be written, not even the log's
+/// index, the file alone is read, unless the log holds more than it does.
+fn open_beside_log(path: &Path) -> Result<Connection, BusError> {
+    let conn = open_reader(path)?;
+    let Err(error) = conn.query_row("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(())) else {
+        return Ok(conn);
+    };
+    if error.sqlite_error_code() != Some(ErrorCode::CannotOpen) {
+        return Ok(conn);
+    }
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if std::fs::metadata(&log).is_ok_and(|about| about.len() > 0) {
+        return Err(BusError::Refused(format!(
+            "{} has a write-ahead log that cannot be read where nothing can be written: copy the file \
+             together with {} to a folder that can be written, and name the copy",
+            path.display(),
+            PathBuf::from(log).display()
+        )));
+    }
+    open_unchanging(path)
+}
+
+fn open_blank() -> rusqlite::Result<Connection> {
+    let conn = Connection::open_in_memory()?;
+    schema::create(&conn)?;
+    Ok(conn)
 }
 
 fn refused() -> BusError {

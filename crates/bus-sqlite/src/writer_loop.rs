@@ -134,6 +134,9 @@ impl WriterLoop {
     }
 
     fn commit(&mut self, batch: Vec<Box<dyn Work>>) {
+        if let Err(error) = self.lock.check() {
+            return batch.into_iter().for_each(|work| work.finish(Err(error.clone())));
+        }
         let acked = self.book.take_acked();
         let (effects, all) = self.committer.batch(batch, |tx| settle(tx, &acked));
         if !all {
@@ -239,6 +242,7 @@ impl WriterLoop {
     fn end(mut self) {
         let outcome = self.flush();
         self.checkpoint();
+        let outcome = outcome.and_then(|()| self.lock.check());
         let Self { committer, lock, closing, .. } = self;
         drop(committer);
         drop(lock);

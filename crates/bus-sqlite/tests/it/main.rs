@@ -1,6 +1,7 @@
 //! The bus over real files: contracts, crashes, damage, and a file that is full.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod awaited;
 mod conformance;
 mod durability;
 mod full;

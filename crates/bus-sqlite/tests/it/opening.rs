@@ -45,6 +45,18 @@ async fn another_name_of_the_same_file_has_the_same_lock() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_taken_away_takes_nothing_more() {
+    let place = Place::new();
+    let bus = place.open();
+    bus.append(append(1, Leaf::In, "kept", Fence::None)).await.unwrap();
+    std::fs::rename(place.path(), place.path().with_file_name("moved.db")).unwrap();
+    let refused = bus.append(append(1, Leaf::In, "lost", Fence::None)).await.unwrap_err();
+    assert!(matches!(&refused, AppendError::Bus(BusError::Corrupt(_))), "{refused}");
+    let closed = bus.close().await.unwrap_err();
+    assert!(closed.to_string().contains("was removed or replaced"), "{closed}");
+}
+
+#[tokio::test]
 async fn a_closed_bus_says_so() {
     let place = Place::new();
     let bus = place.open();

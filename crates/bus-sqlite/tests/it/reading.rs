@@ -58,6 +58,15 @@ fn a_reader_makes_no_file() {
 }
 
 #[tokio::test]
+async fn a_file_that_its_owner_never_filled_has_no_thread() {
+    let place = Place::new();
+    std::fs::write(place.path(), "").unwrap();
+    let reader = SqliteBus::open_read_only(place.path(), place.clock()).unwrap();
+    let acme = TenantId::new("acme").unwrap();
+    assert_eq!(reader.threads(&acme, 10).await, Ok(vec![]));
+}
+
+#[tokio::test]
 async fn a_reader_refuses_a_damaged_file() {
     let place = Place::new();
     std::fs::write(place.path(), "not a database ".repeat(100)).unwrap();
