@@ -69,7 +69,8 @@ pub enum Event {
         turn: u32,
         /// Which channel.
         channel: Channel,
-        /// Where it begins, in bytes.
+        /// Where it begins in what this turn said in this channel, in bytes. Lower than what was told
+        /// so far: the stream broke and the reply was asked for again; what lies from here on is void.
         offset: u64,
         /// The piece.
         delta: String,

@@ -12,7 +12,8 @@ pub struct LiveText {
     pub started: Sequence,
     /// The turn.
     pub turn: u32,
-    /// Where the piece begins within its channel, in bytes.
+    /// Where the piece begins within its channel, in bytes; lower than before when the reply was asked
+    /// for again.
     pub offset: u64,
     /// Which channel.
     pub channel: Channel,

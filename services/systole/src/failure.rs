@@ -106,8 +106,8 @@ impl From<BusError> for Failure {
                  with --store. `systole show` and `systole cancel` work meanwhile."
             }
             BusError::Corrupt(_) => {
-                "Nothing was changed. Copy the file before anything else; then restore a backup, or \
-                 move it away and start anew."
+                "Nothing was repaired. Copy what is left of the file before anything else; then restore \
+                 a backup, or move it away and start anew."
             }
             BusError::Full(_) => {
                 "What was accepted before is kept. Make room and run the same command again: it goes on."

@@ -18,6 +18,8 @@ pub(crate) struct Interrupts {
 impl Interrupts {
     /// From now on signals are heard here and no longer end the process by themselves.
     pub(crate) fn listen() -> io::Result<Self> {
+        // A file that may not grow is an error to tell, not the end: heard, it does not kill.
+        let too_large = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
         let mut kinds = [
             signal(SignalKind::interrupt())?,
             signal(SignalKind::terminate())?,
@@ -28,6 +30,7 @@ impl Interrupts {
         let go_on = command.subscribe();
         let mut tasks = TaskSet::new();
         tasks.start("interrupts", async move {
+            let _heard = too_large;
             let [interrupt, terminate, hangup] = &mut kinds;
             for round in 0..2_u8 {
                 tokio::select! {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use planner_core::Thread;
+use planner_core::next_turn::next_agent;
 use ports::BusError;
 use ports::journal::Journal;
 use proto::fact::Fact;
@@ -25,6 +26,7 @@ use crate::screen::View;
 use crate::session::{Ending, Parts, Session};
 use crate::settings::Environment;
 use crate::staff::{Hands, Member, Staff};
+use crate::threads::words;
 use crate::wiring::{ChosenModel, Store};
 
 /// What to run and how.
@@ -69,7 +71,7 @@ impl Ended {
     /// How the program ends.
     pub(crate) fn exit(&self) -> Exit {
         match self.ending {
-            Ending::Finished(exit) => exit,
+            Ending::Finished(exit) | Ending::Unseen(exit) => exit,
             Ending::Interrupted | Ending::PipeClosed => Exit::Interrupted,
         }
     }
@@ -85,36 +87,58 @@ impl Launch<'_> {
         interrupts: &mut Interrupts,
     ) -> Result<Ended, Failure> {
         let place = aim.place().clone();
-        let shown_to = self.accept(store, &aim).await?;
+        store.scope().only(place.thread);
+        let found = self.accept(store, &aim).await?;
         interrupts.goes_on_with(&self.command_for(&place));
         let mut engine = Engine::new(store.trouble());
-        let staff = self.staff();
-        let words = store.start(&mut engine, &staff).await?;
-        let model = words.join(", ");
+        let model = if found.is_over {
+            "this run ended before its end was shown; it is shown now, nothing begins".to_owned()
+        } else {
+            self.start(store, &mut engine).await?
+        };
         let intro = format!("{} · thread {} · {model}", self.loaded.agent.name, place.thread);
         // A view that nobody looks at is noticed with the first event.
         view.note(&intro).unwrap_or_default();
         for words in store.frozen() {
             view.note(&words).unwrap_or_default();
         }
-        let status = status(Role::Run, &staff, &words);
-        open_door(&self.common.store, store, &mut engine, status);
-        let mut session = Session::new(self.parts(store, &place, view, shown_to).await?);
+        let mut session = Session::new(self.parts(store, &place, view, &found).await?);
         let ending = session.watch(&mut engine, interrupts).await?;
+        if let Ending::Finished(_) = ending {
+            store.endings().shown(&place).await?;
+        }
         Ok(Ended { ending, session, place })
     }
 
-    /// Appends the message; answers what lies before the run.
-    async fn accept(&self, store: &Store, aim: &Aim) -> Result<Sequence, Failure> {
+    /// Starts planner and worker; answers with the words for the model.
+    async fn start(&self, store: &Store, engine: &mut Engine) -> Result<String, Failure> {
+        let staff = self.staff();
+        let words = store.start(engine, &staff).await?;
+        let status = status(Role::Run, &staff, &words);
+        open_door(&self.common.store, store, engine, status);
+        Ok(words.join(", "))
+    }
+
+    /// Appends the message, if there is one; answers what is known of the run.
+    async fn accept(&self, store: &Store, aim: &Aim) -> Result<Found, Failure> {
         remember(self.loaded, &self.common.store);
-        let ports = store.ports();
+        let (ports, endings) = (store.ports(), store.endings());
         match aim {
-            Aim::GoOn { place } => Ok(before_last_run(&ports.journal, place).await?),
+            Aim::GoOn { place } => {
+                let found = look_back(&ports.journal, place).await?;
+                if let Some((agent, text)) = found.asked_for.as_ref().filter(|_| !found.is_over) {
+                    endings.expect(place, agent, text, None).await?;
+                }
+                Ok(found)
+            }
             Aim::Begin { place, key, message } => {
+                let unseen = unseen_before(store, place).await?;
+                let agent = &self.loaded.agent.name;
+                endings.expect(place, agent, &message.text, Some(key)).await?;
                 let (key, body) = (key.clone(), InputBody::Message(message.clone()));
                 let ids = ports.ids.as_ref();
                 let at = inputs::append(&ports.journal, ids, place, key, body).await?;
-                Ok(Sequence(at.0.saturating_sub(1)))
+                Ok(Found::beginning(at, unseen))
             }
         }
     }
@@ -133,7 +157,7 @@ impl Launch<'_> {
         store: &Store,
         place: &ThreadRef,
         view: Box<dyn View>,
-        shown_to: Sequence,
+        found: &Found,
     ) -> Result<Parts, Failure> {
         let ports = store.ports();
         let follower = Follower::new(Arc::clone(&ports.journal), place.clone());
@@ -148,7 +172,8 @@ impl Launch<'_> {
             follower: follower.with_live(ports.live.as_ref()).await?,
             view,
             approve: self.approve.to_vec(),
-            shown_to,
+            shown_to: found.shown_to,
+            ends_after: found.ends_after,
             command,
             may_ask: !self.json,
             attached: None,
@@ -182,6 +207,8 @@ pub(crate) fn open_door(path: &Path, store: &Store, engine: &mut Engine, status:
                 journal: Arc::clone(&ports.journal),
                 live: Arc::clone(&ports.live),
                 ids: Arc::clone(&ports.ids),
+                scope: store.scope().clone(),
+                endings: store.endings(),
                 status,
             };
             engine.start_background("control", door.serve(holder));
@@ -204,11 +231,33 @@ pub(crate) fn real(store: &Path) -> PathBuf {
     store.canonicalize().unwrap_or_else(|_| store.to_owned())
 }
 
-/// The last record of the runs before the newest one.
-pub(crate) async fn before_last_run(
+/// What a journal tells of the run that is to be watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// What is older was shown before.
+    pub(crate) shown_to: Sequence,
+    /// The end lies behind this.
+    pub(crate) ends_after: Sequence,
+    /// The run has ended.
+    pub(crate) is_over: bool,
+    /// Agent and text of an unfinished run.
+    pub(crate) asked_for: Option<(AgentName, String)>,
+}
+
+impl Found {
+    /// A run that begins with the message at `at`, shown from `from` on if not from there.
+    pub(crate) fn beginning(at: Sequence, from: Option<Sequence>) -> Self {
+        let ends_after = Sequence(at.0.saturating_sub(1));
+        let shown_to = from.unwrap_or(ends_after);
+        Self { shown_to, ends_after, is_over: false, asked_for: None }
+    }
+}
+
+/// The newest run of a thread; of a thread at rest it is over.
+pub(crate) async fn look_back(
     journal: &Arc<dyn Journal>,
     place: &ThreadRef,
-) -> Result<Sequence, BusError> {
+) -> Result<Found, BusError> {
     let mut ends = Vec::new();
     let mut thread = Thread::new(place.clone());
     for stored in journal.read(place, Sequence::NONE, Sequence::NONE).await? {
@@ -218,10 +267,22 @@ pub(crate) async fn before_last_run(
         }
         thread.apply(&stored.subject.leaf, &placed);
     }
-    // Of a thread at rest the newest run is over and is the one to show.
-    let back = if thread.is_at_rest() { 2 } else { 1 };
+    let is_over = thread.is_at_rest();
+    let back = if is_over { 2 } else { 1 };
     let index = ends.len().checked_sub(back);
-    Ok(index.and_then(|index| ends.get(index)).copied().unwrap_or(Sequence::NONE))
+    let before = index.and_then(|index| ends.get(index)).copied().unwrap_or(Sequence::NONE);
+    let asked_for = next_agent(&thread).zip(words(&thread).map(str::to_owned));
+    Ok(Found { shown_to: before, ends_after: before, is_over, asked_for })
+}
+
+/// What lies before a run of this thread whose end nobody has been shown, if there is one: it is
+/// shown first.
+async fn unseen_before(store: &Store, place: &ThreadRef) -> Result<Option<Sequence>, BusError> {
+    if !store.endings().all().await?.contains_key(&place.thread) {
+        return Ok(None);
+    }
+    let found = look_back(&store.ports().journal, place).await?;
+    Ok(found.is_over.then_some(found.shown_to))
 }
 
 /// A message with what the command line says about it.

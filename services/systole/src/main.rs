@@ -28,6 +28,7 @@ mod person;
 mod program;
 mod programs;
 mod remembered;
+mod scope;
 mod screen;
 mod session;
 mod settings;

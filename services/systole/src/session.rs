@@ -29,8 +29,10 @@ const STILL_OPEN: Duration = Duration::from_millis(500);
 /// How watching ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// The thread is at rest.
+    /// The run is over, and its end was shown.
     Finished(Exit),
+    /// The run is over, and nobody reads what is printed: its end is still to be shown.
+    Unseen(Exit),
     /// A signal asked for the end; the run is saved.
     Interrupted,
     /// Nobody reads what is printed.
@@ -49,6 +51,8 @@ pub(crate) struct Parts {
     pub(crate) approve: Vec<ToolName>,
     /// What is older was shown before.
     pub(crate) shown_to: Sequence,
+    /// The end of a run that lies before this is not the end that is waited for.
+    pub(crate) ends_after: Sequence,
     /// Goes on with the run.
     pub(crate) command: String,
     /// Whether a person may be asked.
@@ -70,7 +74,18 @@ pub(crate) struct Session {
     parts: Parts,
     person: Option<Person>,
     asked: BTreeSet<ToolCallId>,
+    seen: Seen,
+}
+
+/// What was told of the end.
+#[derive(Debug, Default)]
+struct Seen {
+    /// How the newest run ended.
     last: Option<Exit>,
+    /// The thread was at rest then: what comes later belongs to no run that is watched.
+    is_over: bool,
+    /// Nobody reads: nothing more is printed.
+    is_closed: bool,
 }
 
 /// Why a look at the thread did not go well.
@@ -94,7 +109,7 @@ impl From<io::Error> for Trouble {
 impl Session {
     pub(crate) fn new(parts: Parts) -> Self {
         let person = if parts.may_ask { Person::present() } else { None };
-        Self { parts, person, asked: BTreeSet::new(), last: None }
+        Self { parts, person, asked: BTreeSet::new(), seen: Seen::default() }
     }
 
     /// Watches until the end and stops the engine.
@@ -114,9 +129,15 @@ impl Session {
             }
         };
         match ending {
-            Ending::Finished(_) | Ending::PipeClosed => engine.stop().await,
-            Ending::Interrupted if self.parts.attached.is_some() => return Ok(self.detach()),
-            Ending::Interrupted => return self.wind_down(engine).await,
+            Ending::Finished(_) | Ending::Unseen(_) => engine.stop().await,
+            Ending::PipeClosed => {
+                engine.stop().await;
+                return Ok(self.last_look().await.unwrap_or(Ending::PipeClosed));
+            }
+            Ending::Interrupted if self.parts.attached.is_some() => {
+                return Ok(self.last_look().await.unwrap_or_else(|| self.detach()));
+            }
+            Ending::Interrupted => return Ok(self.wind_down(engine).await),
         }
         Ok(ending)
     }
@@ -144,6 +165,9 @@ impl Session {
     ) -> Result<Ending, Trouble> {
         loop {
             self.look().await?;
+            if let Some(ending) = self.over() {
+                return Ok(ending);
+            }
             if let Some(error) = engine.trouble() {
                 return Err(Trouble::Store(error));
             }
@@ -151,9 +175,6 @@ impl Session {
                 return Ok(Ending::Interrupted);
             }
             let lives = self.parts.attached.as_ref().is_none_or(|holder| *holder.lives.borrow());
-            if let Some(exit) = self.last.filter(|_| self.parts.follower.thread().is_at_rest()) {
-                return Ok(Ending::Finished(exit));
-            }
             if !lives {
                 return Ok(Ending::Interrupted);
             }
@@ -170,23 +191,25 @@ impl Session {
         self.show(true).await
     }
 
-    /// Shows what the journal has now.
-    async fn look_once(&mut self) -> Result<(), Trouble> {
-        self.show(false).await
-    }
-
     async fn show(&mut self, waits: bool) -> Result<(), Trouble> {
-        let Self { parts, last, .. } = self;
-        let (view, shown_to) = (&mut parts.view, parts.shown_to);
-        let mut closed = None;
+        let Self { parts, seen, .. } = self;
+        let (shown_to, ends_after) = (parts.shown_to, parts.ends_after);
+        let (view, mut closed) = (&mut parts.view, None);
         let mut tell = |(event, thread): Told<'_>| {
-            if event.sequence <= shown_to || closed.is_some() {
+            // What follows the end, such as a late result, would hide it; `show` has it.
+            if event.sequence <= shown_to || seen.is_over {
                 return;
             }
-            if let Event::RunFinished { outcome, .. } = &event.event {
-                *last = Some(Exit::from(*outcome));
+            if !seen.is_closed {
+                closed = view.event(event, thread).err();
+                seen.is_closed = closed.is_some();
             }
-            closed = view.event(event, thread).err();
+            if let Event::RunFinished { outcome, .. } = &event.event
+                && event.sequence > ends_after
+            {
+                seen.last = Some(Exit::from(*outcome));
+                seen.is_over = thread.is_at_rest();
+            }
         };
         if waits {
             parts.follower.next(&mut tell).await?;
@@ -196,8 +219,26 @@ impl Session {
         if let Some(error) = closed {
             return Err(error.into());
         }
-        view.tick(parts.clock.now())?;
+        if !seen.is_closed && !seen.is_over {
+            view.tick(parts.clock.now())?;
+        }
         Ok(())
+    }
+
+    /// How the run ended, if it did.
+    fn over(&self) -> Option<Ending> {
+        let is_over = self.seen.is_over || self.parts.follower.thread().is_at_rest();
+        let exit = self.seen.last.filter(|_| is_over)?;
+        Some(if self.seen.is_closed { Ending::Unseen(exit) } else { Ending::Finished(exit) })
+    }
+
+    /// What was finished in the last moment lies in the journal, shown or not.
+    async fn last_look(&mut self) -> Option<Ending> {
+        // A reader that went away just now is noted, and so does not hide the end.
+        if let Err(Trouble::Store(error)) = self.show(false).await {
+            tracing::warn!(%error, "the journal could not be read once more");
+        }
+        self.over()
     }
 
     async fn decide_open_questions(&mut self) -> Result<(), Trouble> {
@@ -224,6 +265,9 @@ impl Session {
         }
         if self.person.is_none() && self.parts.attached.is_some() {
             return self.leave_open(call);
+        }
+        if let Some(person) = &mut self.person {
+            person.begin();
         }
         let now = self.parts.clock.now();
         if self.person.is_none() || !self.parts.view.ask(call, now)? {
@@ -296,27 +340,25 @@ impl Session {
     }
 
     /// Shows what still happens while the engine lets go of its work.
-    async fn wind_down(&mut self, engine: &mut Engine) -> Result<Ending, Failure> {
+    async fn wind_down(&mut self, engine: &mut Engine) -> Ending {
         let note = "\nstopping: what is under way is finished first; Ctrl-C again stops at once";
-        let mut open = self.parts.view.note(note).is_ok();
+        self.seen.is_closed |= self.parts.view.note(note).is_err();
         let stopping = engine.stop();
         tokio::pin!(stopping);
+        let mut looks = true;
         loop {
             tokio::select! {
                 biased;
                 () = &mut stopping => break,
-                looked = self.look(), if open => open = looked.is_ok(),
+                looked = self.look(), if looks => looks = looked.is_ok(),
             }
         }
-        // What was finished in the last moment lies in the journal already.
-        let open = open && self.look_once().await.is_ok();
+        if let Some(ending) = self.last_look().await {
+            return ending;
+        }
         let thread = self.parts.follower.thread();
-        if let Some(exit) = self.last.filter(|_| thread.is_at_rest()) {
-            return Ok(Ending::Finished(exit));
-        }
-        if open && self.parts.view.left(thread, &self.parts.command).is_err() {
-            return Ok(Ending::PipeClosed);
-        }
-        Ok(Ending::Interrupted)
+        let is_closed =
+            self.seen.is_closed || self.parts.view.left(thread, &self.parts.command).is_err();
+        if is_closed { Ending::PipeClosed } else { Ending::Interrupted }
     }
 }

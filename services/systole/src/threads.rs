@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use planner_core::Thread;
-use planner_core::next_turn::next_agent;
 use planner_core::thread::Logged;
 use ports::journal::Journal;
-use proto::ids::{AgentName, ThreadId, ThreadRef};
+use proto::ids::{ThreadId, ThreadRef};
 
 use crate::failure::Failure;
-use crate::follow::fold;
 use crate::inputs::tenant;
 
 /// The most threads that are looked at.
-const MOST: usize = 1000;
+pub(crate) const MOST: usize = 1000;
 
 /// The thread that a word means: an id, the end of one, or `last`.
 pub(crate) async fn find(journal: &Arc<dyn Journal>, word: &str) -> Result<ThreadRef, Failure> {
@@ -37,22 +35,6 @@ pub(crate) async fn find(journal: &Arc<dyn Journal>, word: &str) -> Result<Threa
             Err(Failure::not_found(why))
         }
     }
-}
-
-/// The newest unfinished thread of an agent that `wanted` agrees to.
-pub(crate) async fn unfinished(
-    journal: &Arc<dyn Journal>,
-    agent: &AgentName,
-    wanted: impl Fn(&Thread) -> bool,
-) -> Result<Option<Thread>, Failure> {
-    for place in journal.threads(&tenant(), MOST).await? {
-        let thread = fold(journal, &place).await?;
-        let is_its = next_agent(&thread).as_ref() == Some(agent);
-        if is_its && !thread.is_at_rest() && wanted(&thread) {
-            return Ok(Some(thread));
-        }
-    }
-    Ok(None)
 }
 
 /// The words that the unfinished run of a thread is about.

@@ -11,6 +11,8 @@ use proto::subject::Subject;
 use proto::time::Timestamp;
 use tokio::sync::watch;
 
+use crate::scope::Scope;
+
 /// The first trouble, once there is one.
 #[derive(Clone, Debug)]
 pub(crate) struct Trouble(watch::Sender<Option<BusError>>);
@@ -55,11 +57,12 @@ fn is_lasting(error: &BusError) -> bool {
 pub(crate) struct WatchedJournal {
     inner: Arc<dyn Journal>,
     trouble: Trouble,
+    scope: Scope,
 }
 
 impl WatchedJournal {
-    pub(crate) fn new(inner: Arc<dyn Journal>, trouble: Trouble) -> Self {
-        Self { inner, trouble }
+    pub(crate) fn new(inner: Arc<dyn Journal>, trouble: Trouble, scope: Scope) -> Self {
+        Self { inner, trouble, scope }
     }
 
     fn heard<T>(&self, result: Result<T, BusError>) -> Result<T, BusError> {
@@ -99,6 +102,10 @@ impl Journal for WatchedJournal {
         at: Timestamp,
         fence: Fence,
     ) -> Result<(), AppendError> {
+        if !self.scope.holds(thread.thread) {
+            // Its deadlines wait with it: nobody here would act on a tick.
+            return Err(AppendError::Fenced { last: None });
+        }
         self.heard_append(self.inner.schedule(thread, at, fence).await)
     }
 

@@ -1,8 +1,10 @@
 //! Which technology stands behind each port: the only place that names adapters. This file has the
 //! embedded mode, [`servers`] the distributed one.
 
+pub(crate) mod endings;
 pub(crate) mod servers;
 
+use self::endings::Endings;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,6 +42,7 @@ use crate::engine::{Engine, GRACE, Ports};
 use crate::failure::Failure;
 use crate::launch::real;
 use crate::models::ModelByAgent;
+use crate::scope::{Scope, ScopedQueues};
 use crate::settings::Environment;
 use crate::staff::{Hands, Member, Staff};
 use crate::watched::{Trouble, WatchedJournal};
@@ -63,6 +66,7 @@ pub(crate) struct Store {
     ports: Ports,
     trouble: Trouble,
     freezes: Freezes,
+    scope: Scope,
 }
 
 impl Store {
@@ -85,11 +89,11 @@ impl Store {
             ..Options::new(Arc::clone(&clock), Arc::clone(&ids))
         };
         let bus = SqliteBus::open(&common.store, options)?;
-        let trouble = Trouble::none();
-        let journal = WatchedJournal::new(Arc::new(bus.clone()), trouble.clone());
+        let (trouble, scope) = (Trouble::none(), Scope::all());
+        let journal = WatchedJournal::new(Arc::new(bus.clone()), trouble.clone(), scope.clone());
         let ports = Ports {
             journal: ear(Arc::new(journal)),
-            queues: Arc::new(bus.clone()),
+            queues: Arc::new(ScopedQueues::new(Arc::new(bus.clone()), scope.clone())),
             live: Arc::new(bus.clone()),
             working: Arc::new(bus.clone()),
             artifacts: Arc::new(bus.clone()),
@@ -98,7 +102,7 @@ impl Store {
             ids,
         };
         let freezes = Freezes::of(&real(&common.store));
-        Ok(Self { bus, ports, trouble, freezes })
+        Ok(Self { bus, ports, trouble, freezes, scope })
     }
 
     /// It, as ports.
@@ -115,6 +119,16 @@ impl Store {
     /// The first trouble with it.
     pub(crate) fn trouble(&self) -> Trouble {
         self.trouble.clone()
+    }
+
+    /// The threads that planner and worker carry on with; all unless somebody says otherwise.
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Endings that somebody still has to be shown.
+    pub(crate) fn endings(&self) -> Endings {
+        Endings::new(self.bus.clone())
     }
 
     /// Ends what dead processes left running: the lock proves that they are dead, so whatever

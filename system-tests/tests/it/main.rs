@@ -12,6 +12,7 @@ mod dev;
 mod distributed;
 mod documents;
 mod dry_run;
+mod endings;
 mod everyday;
 mod files;
 mod freezing;

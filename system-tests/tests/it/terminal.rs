@@ -8,6 +8,7 @@ use crate::home::{Ended, Home, finish, program};
 const TERMINAL: &str = r#"
 import fcntl, os, pty, struct, sys, termios
 columns, answer = int(sys.argv[1]), sys.argv[2].encode()
+early = os.environ.pop("TYPED_EARLY", "").encode()
 child, terminal = pty.fork()
 if child == 0:
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -21,6 +22,10 @@ while True:
     if not piece:
         break
     seen += piece
+    if b"turn 1" in seen and early:
+        assert b"[y/N]" not in seen
+        os.write(terminal, early)
+        early = b""
     if b"[y/N]" in seen and answer:
         os.write(terminal, answer)
         answer = b""
@@ -30,6 +35,16 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 "#;
 
 fn on_terminal(home: &Home, columns: u16, answer: &str, arguments: &[&str]) -> Ended {
+    typed_on_terminal(home, columns, ("", answer), arguments)
+}
+
+/// With something typed before there is a question, in a run that takes its time until then.
+fn typed_on_terminal(
+    home: &Home,
+    columns: u16,
+    (early, answer): (&str, &str),
+    arguments: &[&str],
+) -> Ended {
     let columns = columns.to_string();
     let mut words = vec!["python3", "-c", TERMINAL, &columns, answer];
     let program = program().display().to_string();
@@ -37,7 +52,8 @@ fn on_terminal(home: &Home, columns: u16, answer: &str, arguments: &[&str]) -> E
     words.extend(arguments);
     let mut python = std::process::Command::new("/usr/bin/env");
     python.args(words).current_dir(home.path()).env("TERM", "xterm-256color");
-    python.env("SYSTOLE_REHEARSAL_PACE", "0");
+    python.env("SYSTOLE_REHEARSAL_PACE", if early.is_empty() { "0" } else { "8" });
+    python.env("TYPED_EARLY", early);
     for name in ["NO_COLOR", "OPENAI_API_KEY", "OPENAI_BASE_URL", "SYSTOLE_STORE", "SYSTOLE_LOG"] {
         python.env_remove(name);
     }
@@ -59,6 +75,21 @@ fn a_yes_lets_the_call_go() {
     assert!(ended.out.contains("irreversible"), "{}", ended.out);
     assert_eq!(home.read("effects"), "done\n");
     assert!(ended.out.contains("\u{1b}[1A"), "the call is drawn anew: {:?}", ended.out);
+}
+
+#[test]
+fn what_was_typed_before_the_question_is_no_answer_to_it() {
+    let home = Home::new();
+    dangerous(&home);
+    let arguments = ["run", "agent.yaml", "go"];
+    let denied = typed_on_terminal(&home, 80, ("y\n", "n\n"), &arguments);
+    assert_eq!(denied.code, Some(0), "{denied:?}");
+    assert!(denied.out.contains("denied"), "{}", denied.out);
+    assert_eq!(home.read("effects"), "");
+    // Half a line before, the rest behind it.
+    let denied = typed_on_terminal(&home, 80, ("y", "\n"), &arguments);
+    assert!(denied.out.contains("denied"), "{}", denied.out);
+    assert_eq!(home.read("effects"), "");
 }
 
 #[test]

@@ -2,19 +2,22 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use planner_core::Thread;
 use planner_core::thread::Call;
+use ports::BusError;
 use ports::journal::Journal;
 use proto::event::Event;
 use proto::ids::ThreadRef;
 use proto::input::InputBody;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::Context;
-use crate::arguments::{Cancel, Common};
+use crate::arguments::Cancel;
 use crate::control::{self, Ask, Reply};
 use crate::engine::Engine;
 use crate::failure::{Exit, Failure};
@@ -29,6 +32,10 @@ use crate::wiring::{Store, read_store};
 
 /// How long to wait for the run to end.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the store may be held by somebody who cannot be asked.
+const BUSY: Duration = Duration::from_secs(10);
+/// Between two tries.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// Cancels it.
 pub(crate) async fn cancel(context: &Context, cancel: &Cancel) -> Result<Exit, Failure> {
@@ -42,29 +49,82 @@ pub(crate) async fn cancel(context: &Context, cancel: &Cancel) -> Result<Exit, F
         return report(&before, None, cancel.json);
     }
     let run = before.run.as_ref().map_or_else(|| before.runs.saturating_add(1), |run| run.number);
+    let over = end(context, cancel, &place, run).await?;
+    let exit = report(&over.thread, Some((run, over.finished)), cancel.json)?;
+    if let Some(store) = over.held {
+        // Printed just now: the command that began the run may begin another.
+        store.endings().shown(&place).await?;
+        store.close().await?;
+    }
+    Ok(exit)
+}
+
+/// A run that is over.
+struct Over {
+    thread: Thread,
+    finished: Event,
+    /// The store, if this process ended the run.
+    held: Option<Store>,
+}
+
+/// Ends it. Whoever holds the store may have no door yet, or none any more; that passes.
+async fn end(
+    context: &Context,
+    cancel: &Cancel,
+    place: &ThreadRef,
+    run: u32,
+) -> Result<Over, Failure> {
+    let latest = Instant::now() + BUSY;
+    loop {
+        let why = match try_end(context, cancel, place, run).await? {
+            Ok(over) => return Ok(over),
+            Err(why) => why,
+        };
+        if Instant::now() > latest {
+            return Err(why);
+        }
+        tokio::time::sleep(AGAIN).await;
+        if let Some((thread, finished)) = ended(&context.common.store, place, run).await? {
+            return Ok(Over { thread, finished, held: None });
+        }
+    }
+}
+
+/// Asks the holder of the store, or becomes it; the inner error may pass.
+async fn try_end(
+    context: &Context,
+    cancel: &Cancel,
+    place: &ThreadRef,
+    run: u32,
+) -> Result<Result<Over, Failure>, Failure> {
+    let store = &context.common.store;
     let request = Ask::Cancel { thread: place.thread, reason: cancel.reason.clone() };
-    let (after, finished) = match control::ask(&real(store), request).await {
-        Ok(Some(Reply::Accepted(_))) => until_over(read_store(store)?, &place, run).await?,
-        Ok(Some(Reply::Refused { why, .. })) => {
-            return Err(Failure::other("the cancel was refused", why));
+    match control::ask(&real(store), request).await {
+        Ok(Some(Reply::Accepted(_))) => {
+            let (thread, finished) = until_over(read_store(store)?, place, run).await?;
+            Ok(Ok(Over { thread, finished, held: None }))
         }
+        Ok(Some(Reply::Refused { why, .. })) => Err(Failure::other("the cancel was refused", why)),
         Ok(Some(Reply::Status(_) | Reply::Live(_) | Reply::Beat)) => {
-            return Err(Failure::other("the cancel", "an answer to another question"));
+            Err(Failure::other("the cancel", "an answer to another question"))
         }
-        Ok(None) => cancel_here(&context.common, &place, run, &cancel.reason).await?,
-        Err(error) => return Err(Failure::other("the process that holds the store", error)),
-    };
-    report(&after, Some((run, finished)), cancel.json)
+        Ok(None) => match Store::open(&context.common) {
+            Ok(store) => end_here(store, place, run, &cancel.reason).await.map(Ok),
+            Err(error @ BusError::Locked(_)) => Ok(Err(error.into())),
+            Err(error) => Err(error.into()),
+        },
+        Err(error) => Ok(Err(Failure::other("the process that holds the store", error))),
+    }
 }
 
 /// Nobody holds the store: a planner is started for as long as the end takes.
-async fn cancel_here(
-    common: &Common,
+async fn end_here(
+    store: Store,
     place: &ThreadRef,
     run: u32,
     reason: &str,
-) -> Result<(Thread, Event), Failure> {
-    let store = Store::open(common)?;
+) -> Result<Over, Failure> {
+    store.scope().only(place.thread);
     let ports = store.ports();
     let (ids, key) = (ports.ids.as_ref(), inputs::fresh_key(ports.ids.as_ref()));
     let body = InputBody::Cancel { reason: reason.to_owned() };
@@ -73,8 +133,26 @@ async fn cancel_here(
     store.start_planner_alone(&mut engine).await?;
     let after = until_over(Arc::clone(&ports.journal), place, run).await;
     engine.stop().await;
-    store.close().await?;
-    after
+    let (thread, finished) = after?;
+    Ok(Over { thread, finished, held: Some(store) })
+}
+
+/// The end of the run, if somebody brought it about meanwhile.
+async fn ended(
+    store: &Path,
+    place: &ThreadRef,
+    wanted: u32,
+) -> Result<Option<(Thread, Event)>, Failure> {
+    let mut follower = Follower::new(read_store(store)?, place.clone());
+    let mut finished = None;
+    follower.look(&mut |told| take_end(told, wanted, &mut finished)).await?;
+    Ok(finished.map(|finished| (follower.thread().clone(), finished)))
+}
+
+fn take_end((event, _): Told<'_>, wanted: u32, finished: &mut Option<Event>) {
+    if matches!(event.event, Event::RunFinished { run, .. } if run == wanted) {
+        *finished = Some(event.event.clone());
+    }
 }
 
 /// Waits until the run is over; answers how it ended.
@@ -87,12 +165,7 @@ async fn until_over(
     let mut finished = None;
     let over = async {
         loop {
-            let mut take = |(event, _): Told<'_>| {
-                if matches!(event.event, Event::RunFinished { run, .. } if run == wanted) {
-                    finished = Some(event.event.clone());
-                }
-            };
-            follower.next(&mut take).await?;
+            follower.next(&mut |told| take_end(told, wanted, &mut finished)).await?;
             if let Some(finished) = finished.take() {
                 return Ok::<_, Failure>((follower.thread().clone(), finished));
             }

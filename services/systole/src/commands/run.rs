@@ -8,6 +8,8 @@ use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 
 use argument_check::nearest;
+use planner_core::Thread;
+use planner_core::next_turn::next_agent;
 use ports::clock::{Clock, Ids};
 use ports::journal::Journal;
 use proto::agent::Agent;
@@ -20,13 +22,14 @@ use crate::agent_files::{Disk, load, with_model};
 use crate::arguments::Run;
 use crate::failure::{Exit, Failure};
 use crate::follow::{fold, fold_to_end};
-use crate::inputs::{fresh_key, place};
+use crate::inputs::{fresh_key, place, tenant};
 use crate::interrupts::Interrupts;
 use crate::launch::{Aim, Launch, message};
 use crate::screen::View;
 use crate::shell;
 use crate::staff::Hands;
-use crate::threads::{find, unfinished, words};
+use crate::threads::{MOST, find, words};
+use crate::wiring::endings::AllAwaited;
 use crate::wiring::{Store, choose_model};
 
 /// The largest text.
@@ -52,7 +55,9 @@ pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
     let model = choose_model(&loaded, &run.model)?;
     let store = Store::open(&context.common)?;
     let ports = store.ports();
+    let awaited = store.endings().all().await?;
     let desk = Desk {
+        awaited: &awaited,
         context,
         journal: &ports.journal,
         ids: ports.ids.as_ref(),
@@ -60,7 +65,9 @@ pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
         run,
         agent: &loaded.agent.name,
     };
-    let aim = desk.aim(text).await?;
+    let (aim, waiting) = desk.aim(text).await?;
+    let mut view = context.view(run.json);
+    tell_waiting(context, waiting, view.as_mut());
     let launch = Launch {
         common: &context.common,
         environment: &context.environment,
@@ -72,7 +79,7 @@ pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
         json: run.json,
         hands: Hands::of(run.dry_run),
     };
-    let mut ended = launch.run(&store, aim, context.view(run.json), &mut interrupts).await;
+    let mut ended = launch.run(&store, aim, view, &mut interrupts).await;
     if let Ok(ended) = &mut ended {
         keep(context, run, (&store.ports().journal, &ended.place), ended.session.view()).await?;
     }
@@ -167,8 +174,21 @@ fn read_input() -> Result<String, Failure> {
     Ok(text)
 }
 
+/// Other runs are left as they are; people hear how many.
+fn tell_waiting(context: &Context, waiting: usize, view: &mut dyn View) {
+    let other = match waiting {
+        0 => return,
+        1 => "1 other run is not finished and waits for its own command".to_owned(),
+        many => format!("{many} other runs are not finished and wait for their own commands"),
+    };
+    let note = format!("{other}: {}", context.same_store("threads"));
+    // A view that nobody looks at is noticed with the first event.
+    view.note(&note).unwrap_or_default();
+}
+
 /// What is needed to find out what a run is about.
 struct Desk<'a> {
+    awaited: &'a AllAwaited,
     context: &'a Context,
     journal: &'a Arc<dyn Journal>,
     ids: &'a dyn Ids,
@@ -178,14 +198,19 @@ struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    async fn aim(&self, text: Option<String>) -> Result<Aim, Failure> {
+    /// The run that is meant, and how many others of the store are not finished, as far as that was
+    /// seen on the way.
+    async fn aim(&self, text: Option<String>) -> Result<(Aim, usize), Failure> {
         match (&self.run.thread, text) {
-            (Some(word), Some(text)) => Ok(self.begin(find(self.journal, word).await?, text)),
-            (Some(word), None) => self.go_on(word).await,
+            (Some(word), text) => {
+                let thread = fold(self.journal, &find(self.journal, word).await?).await?;
+                Ok((self.in_thread(&thread, text)?, 0))
+            }
+            (None, Some(text)) if self.run.new => Ok((self.fresh(text), 0)),
             (None, Some(text)) => self.same_or_new(text).await,
-            (None, None) => match unfinished(self.journal, self.agent, |_| true).await? {
-                Some(thread) => Ok(Aim::GoOn { place: thread.place }),
-                None => Err(Failure::input(format!(
+            (None, None) => match self.newest(|thread| self.is_open(thread)).await? {
+                (Some(thread), _) => Ok((Aim::GoOn { place: thread.place }, 0)),
+                (None, _) => Err(Failure::input(format!(
                     "{} has no unfinished run; say what to do: {} \"…\"",
                     self.agent,
                     again(self.context, self.run)
@@ -200,24 +225,65 @@ impl Desk<'_> {
         Aim::Begin { place, key, message }
     }
 
-    /// An unfinished run that began with the same text goes on.
-    async fn same_or_new(&self, text: String) -> Result<Aim, Failure> {
-        let same = |thread: &planner_core::Thread| words(thread) == Some(text.as_str());
-        let earlier =
-            if self.run.new { None } else { unfinished(self.journal, self.agent, same).await? };
-        Ok(match earlier {
-            Some(thread) => Aim::GoOn { place: thread.place },
-            None => self.begin(place(self.ids.thread_id(self.clock.now())), text),
+    fn fresh(&self, text: String) -> Aim {
+        self.begin(place(self.ids.thread_id(self.clock.now())), text)
+    }
+
+    /// A run that began with the same text goes on, or is shown if it ended and nobody saw how.
+    async fn same_or_new(&self, text: String) -> Result<(Aim, usize), Failure> {
+        let (same, waiting) = self.newest(|thread| self.is_same(thread, &text)).await?;
+        Ok(match same {
+            Some(thread) => (Aim::GoOn { place: thread.place }, 0),
+            None => (self.fresh(text), waiting),
         })
     }
 
-    async fn go_on(&self, word: &str) -> Result<Aim, Failure> {
-        let place = find(self.journal, word).await?;
-        let thread = fold(self.journal, &place).await?;
-        if thread.is_at_rest() {
-            let why = format!("thread {} has no unfinished run; add what to do next", place.thread);
-            return Err(Failure::input(why));
+    fn in_thread(&self, thread: &Thread, text: Option<String>) -> Result<Aim, Failure> {
+        let place = thread.place.clone();
+        match text {
+            Some(text) if self.is_same(thread, &text) => Ok(Aim::GoOn { place }),
+            Some(text) => Ok(self.begin(place, text)),
+            None if thread.is_at_rest() && !self.is_noted(thread, None) => {
+                let why = "has no unfinished run; add what to do next";
+                Err(Failure::input(format!("thread {} {why}", place.thread)))
+            }
+            None => Ok(Aim::GoOn { place }),
         }
-        Ok(Aim::GoOn { place })
+    }
+
+    /// The newest thread that `wanted` agrees to; how many unfinished ones are newer.
+    async fn newest(
+        &self,
+        wanted: impl Fn(&Thread) -> bool,
+    ) -> Result<(Option<Thread>, usize), Failure> {
+        let mut unfinished = 0_usize;
+        for place in self.journal.threads(&tenant(), MOST).await? {
+            let thread = fold(self.journal, &place).await?;
+            if wanted(&thread) {
+                return Ok((Some(thread), unfinished));
+            }
+            unfinished = unfinished.saturating_add(usize::from(!thread.is_at_rest()));
+        }
+        Ok((None, unfinished))
+    }
+
+    /// A run of this agent that is unfinished, or that ended and nobody saw how.
+    fn is_open(&self, thread: &Thread) -> bool {
+        if thread.is_at_rest() {
+            self.is_noted(thread, None)
+        } else {
+            next_agent(thread).as_ref() == Some(self.agent)
+        }
+    }
+
+    /// Such a run that was asked for with the same text.
+    fn is_same(&self, thread: &Thread, text: &str) -> bool {
+        let began_so = !thread.is_at_rest() && words(thread) == Some(text);
+        self.is_open(thread) && (began_so || self.is_noted(thread, Some(text)))
+    }
+
+    fn is_noted(&self, thread: &Thread, text: Option<&str>) -> bool {
+        let note = self.awaited.get(&thread.place.thread);
+        note.is_some_and(|note| note.fits(self.agent, text, thread))
     }
 }

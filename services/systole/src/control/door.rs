@@ -22,6 +22,8 @@ use super::wire::{
     Ask, Asked, BEAT, PATIENCE, Reply, Role, Status, VERSION, read_line, write_line,
 };
 use crate::inputs;
+use crate::scope::Scope;
+use crate::wiring::endings::Endings;
 
 /// The most conversations at once.
 pub(super) const MOST: usize = 64;
@@ -31,6 +33,8 @@ pub(crate) struct Holder {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) live: Arc<dyn Live>,
     pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) scope: Scope,
+    pub(crate) endings: Endings,
     pub(crate) status: Status,
 }
 
@@ -157,10 +161,18 @@ impl Holder {
             Ask::Post { thread, key, message, fingerprint } => {
                 match self.objection(&message, &fingerprint) {
                     Some((code, why)) => Reply::Refused { code, why },
-                    None => self.append(thread, key, InputBody::Message(message)).await,
+                    None => self.post(thread, key, message).await,
                 }
             }
-            Ask::Cancel { thread, reason } => self.put(thread, InputBody::Cancel { reason }).await,
+            Ask::Cancel { thread, reason } => {
+                // The end of a run that this process does not carry on with is carried out too.
+                self.scope.add(thread);
+                self.put(thread, InputBody::Cancel { reason }).await
+            }
+            Ask::Shown { thread } => match self.endings.shown(&inputs::place(thread)).await {
+                Ok(()) => Reply::Beat,
+                Err(error) => Reply::from(&error),
+            },
             Ask::Decide { thread, decision } => {
                 self.put(thread, InputBody::Decision(decision)).await
             }
@@ -194,6 +206,17 @@ impl Holder {
             );
             (ErrorCode::VersionMismatch, why)
         })
+    }
+
+    /// Its caller waits for the ending, until it says that it has shown it.
+    async fn post(&self, thread: ThreadId, key: InputKey, message: Message) -> Reply {
+        if let Some(agent) = &message.agent
+            && let Err(error) =
+                self.endings.expect(&inputs::place(thread), agent, &message.text, Some(&key)).await
+        {
+            return Reply::from(&error);
+        }
+        self.append(thread, key, InputBody::Message(message)).await
     }
 
     async fn put(&self, thread: ThreadId, body: InputBody) -> Reply {

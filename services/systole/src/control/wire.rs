@@ -56,6 +56,11 @@ pub(crate) enum Ask {
         /// The word.
         decision: Decision,
     },
+    /// The ending of a run that was handed over has been printed.
+    Shown {
+        /// The thread.
+        thread: ThreadId,
+    },
     /// Tell what streams in a thread from now on.
     Follow {
         /// The thread.

@@ -17,11 +17,23 @@ pub(crate) struct Reply {
     width: Option<usize>,
 }
 
-/// How much of a channel was taken, and the line break it may still owe.
+/// What of a channel was taken.
 #[derive(Debug, Default)]
 struct Part {
-    taken: usize,
+    taken: String,
 }
+
+/// What a piece changes.
+#[derive(Debug, PartialEq, Eq)]
+enum Taken {
+    /// This much more.
+    More(String),
+    /// The reply began anew, and this is all of it so far.
+    Anew(String),
+}
+
+/// Says so where a reply began anew: what was shown of the first cannot be taken back.
+const ANEW: &str = "(the stream broke, the reply begins anew)";
 
 /// A line with the channel it belongs to.
 pub(crate) type Line = (Channel, String);
@@ -35,14 +47,14 @@ impl Reply {
     /// Takes a live piece; returns the lines that are complete.
     pub(crate) fn piece(&mut self, channel: Channel, offset: u64, delta: &str) -> Vec<Line> {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        let fresh = self.part(channel).take(offset, delta).to_owned();
-        self.show(channel, &fresh)
+        let taken = self.part(channel).take(offset, delta);
+        self.show_taken(channel, taken)
     }
 
     /// Takes the whole text of a channel; returns what was not shown yet.
     pub(crate) fn whole(&mut self, channel: Channel, text: &str) -> Vec<Line> {
-        let fresh = self.part(channel).take(0, text).to_owned();
-        self.show(channel, &fresh)
+        let taken = self.part(channel).take_whole(text);
+        self.show_taken(channel, taken)
     }
 
     /// Ends the line that is still growing.
@@ -64,6 +76,18 @@ impl Reply {
         }
     }
 
+    fn show_taken(&mut self, channel: Channel, taken: Taken) -> Vec<Line> {
+        match taken {
+            Taken::More(text) => self.show(channel, &text),
+            Taken::Anew(text) => {
+                let mut lines = self.finish();
+                lines.push((Channel::Reasoning, ANEW.to_owned()));
+                lines.extend(self.show(channel, &text));
+                lines
+            }
+        }
+    }
+
     fn show(&mut self, channel: Channel, fresh: &str) -> Vec<Line> {
         if fresh.is_empty() {
             return Vec::new();
@@ -80,13 +104,30 @@ impl Reply {
 }
 
 impl Part {
-    /// The part of a piece at `offset` that is new. A piece behind a gap is left out: the journal
-    /// tells the whole in the end.
-    fn take<'t>(&mut self, offset: usize, piece: &'t str) -> &'t str {
-        let Some(known) = self.taken.checked_sub(offset) else { return "" };
-        let fresh = piece.get(known..).unwrap_or_default();
-        self.taken = self.taken.saturating_add(fresh.len());
-        fresh
+    /// What a piece at `offset` brings. A piece behind a gap is left out: the journal tells the whole
+    /// in the end. One that says something else where something was said begins anew.
+    fn take(&mut self, offset: usize, piece: &str) -> Taken {
+        let Some(known) = self.taken.get(offset..) else { return Taken::More(String::new()) };
+        if known.starts_with(piece) {
+            return Taken::More(String::new());
+        }
+        if let Some(fresh) = piece.strip_prefix(known) {
+            self.taken.push_str(fresh);
+            return Taken::More(fresh.to_owned());
+        }
+        self.taken.truncate(offset);
+        self.taken.push_str(piece);
+        Taken::Anew(self.taken.clone())
+    }
+
+    /// What the whole brings that was not taken.
+    fn take_whole(&mut self, text: &str) -> Taken {
+        let taken = match text.strip_prefix(self.taken.as_str()) {
+            Some(fresh) => Taken::More(fresh.to_owned()),
+            None => Taken::Anew(text.to_owned()),
+        };
+        text.clone_into(&mut self.taken);
+        taken
     }
 }
 
@@ -108,6 +149,23 @@ mod tests {
         assert_eq!(reply.growing(), Some((Channel::Text, "four")));
         assert_eq!(reply.finish(), [text("four")]);
         assert_eq!(reply.finish(), []);
+    }
+
+    #[test]
+    fn a_reply_that_begins_anew_is_shown_whole_and_never_mixed() {
+        let anew = (Channel::Reasoning, ANEW.to_owned());
+        let mut reply = Reply::new(Sequence(3), None);
+        assert_eq!(reply.piece(Channel::Text, 0, "I begin\nand th"), [text("I begin")]);
+        // The first piece of the second try may look like the first one's.
+        assert_eq!(reply.piece(Channel::Text, 0, "I "), []);
+        let lines = reply.piece(Channel::Text, 2, "think\nnot");
+        assert_eq!(lines, [text("and th"), anew.clone(), text("I think")]);
+        assert_eq!(reply.whole(Channel::Text, "I think\nnot\n"), [text("not")]);
+
+        let mut reply = Reply::new(Sequence(3), None);
+        assert_eq!(reply.piece(Channel::Text, 0, "some words"), []);
+        let lines = reply.whole(Channel::Text, "some\n");
+        assert_eq!(lines, [text("some words"), anew, text("some")]);
     }
 
     #[test]

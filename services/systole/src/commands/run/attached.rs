@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ports::journal::Journal;
-use proto::ids::{Sequence, ThreadRef};
+use proto::ids::{ThreadId, ThreadRef};
 
 use super::{Desk, again, hint, keep};
 use crate::agent_files::LoadedAgent;
@@ -15,9 +15,10 @@ use crate::engine::Engine;
 use crate::failure::{Exit, Failure};
 use crate::follow::Follower;
 use crate::interrupts::Interrupts;
-use crate::launch::{Aim, before_last_run, real};
+use crate::launch::{Aim, Found, look_back, real};
 use crate::session::{Attached, Ending, Parts, Session};
 use crate::watched::Trouble;
+use crate::wiring::endings::awaited_in;
 use crate::wiring::{clock, ids, read_store};
 
 /// The `dev` that holds a store. One that does not answer counts as none: the store's lock tells.
@@ -54,7 +55,9 @@ impl Visit<'_> {
         }
         let journal = read_store(&self.context.common.store)?;
         let (ids, clock) = (ids(), clock());
+        let awaited = awaited_in(&self.context.common.store).await?;
         let desk = Desk {
+            awaited: &awaited,
             context: self.context,
             journal: &journal,
             ids: ids.as_ref(),
@@ -62,7 +65,8 @@ impl Visit<'_> {
             run: self.run,
             agent: &self.loaded.agent.name,
         };
-        let aim = desk.aim(text).await?;
+        // Other runs go on in the dev too.
+        let (aim, _) = desk.aim(text).await?;
         let place = aim.place().clone();
         interrupts.goes_on_with(&format!(
             "{} --thread {}",
@@ -71,17 +75,19 @@ impl Visit<'_> {
         ));
         // Opened before the message is there, so that nothing of the run is missed.
         let live = self.listen(&place).await?;
-        let shown_to = self.hand_over(aim, &journal).await?;
-        let parts = self.parts(Arc::clone(&journal), &place, live, shown_to);
+        let found = self.hand_over(aim, &journal).await?;
+        let parts = self.parts(Arc::clone(&journal), &place, live, &found);
         let mut session = Session::new(parts);
         let mut engine = Engine::new(Trouble::none());
         let ending = session.watch(&mut engine, interrupts).await?;
         Ok(match ending {
             Ending::Finished(exit) => {
+                self.shown(place.thread).await;
                 keep(self.context, self.run, (&journal, &place), session.view()).await?;
                 hint(self.context, self.run, place.thread, session.view());
                 exit
             }
+            Ending::Unseen(exit) => exit,
             Ending::Interrupted | Ending::PipeClosed => Exit::Interrupted,
         })
     }
@@ -92,15 +98,24 @@ impl Visit<'_> {
         live.ok_or_else(gone)
     }
 
-    /// Answers what lies before the run.
-    async fn hand_over(&self, aim: Aim, journal: &Arc<dyn Journal>) -> Result<Sequence, Failure> {
+    /// The next command with the same words is about another run. When this is not heard the end is
+    /// shown once more, which harms nobody.
+    async fn shown(&self, thread: ThreadId) {
+        let told = control::ask(&real(&self.context.common.store), Ask::Shown { thread }).await;
+        if let Err(error) = told {
+            tracing::debug!(%error, "the dev was not told that the end was shown");
+        }
+    }
+
+    /// Answers what is known of the run.
+    async fn hand_over(&self, aim: Aim, journal: &Arc<dyn Journal>) -> Result<Found, Failure> {
         let Aim::Begin { place, key, message } = aim else {
-            return Ok(before_last_run(journal, aim.place()).await?);
+            return Ok(look_back(journal, aim.place()).await?);
         };
         let fingerprint = self.loaded.agent.fingerprint.clone();
         let ask = Ask::Post { thread: place.thread, key, message, fingerprint };
         match control::ask(&real(&self.context.common.store), ask).await {
-            Ok(Some(Reply::Accepted(at))) => Ok(Sequence(at.0.saturating_sub(1))),
+            Ok(Some(Reply::Accepted(at))) => Ok(Found::beginning(at, None)),
             Ok(Some(Reply::Refused { code, why })) => {
                 Err(Failure { exit: Exit::BadInput, code, lines: vec![why] })
             }
@@ -117,7 +132,7 @@ impl Visit<'_> {
         journal: Arc<dyn Journal>,
         place: &ThreadRef,
         live: DoorLive,
-        shown_to: Sequence,
+        found: &Found,
     ) -> Parts {
         let Status { pid, agents, .. } = &self.status;
         let known = agents.iter().find(|agent| agent.name == self.loaded.agent.name);
@@ -136,7 +151,8 @@ impl Visit<'_> {
             follower: follower.with_pieces(Box::new(live)),
             view,
             approve: self.run.approve.clone(),
-            shown_to,
+            shown_to: found.shown_to,
+            ends_after: found.ends_after,
             command: format!("{} --thread {}", again(self.context, self.run), place.thread),
             may_ask: !self.run.json,
             attached: Some(attached),
