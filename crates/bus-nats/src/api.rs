@@ -10,6 +10,8 @@ use proto::ids::Sequence;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::connect::NatsBus;
+
 /// The fence did not hold; the text ends with the sequence that stands there.
 pub(crate) const WRONG_LAST_SEQUENCE: u64 = 10071;
 /// The fence did not hold; no sequence is named.
@@ -68,8 +70,24 @@ impl From<NoReply> for BusError {
     }
 }
 
-/// Sends a request and waits for its one answer.
+/// Sends a request and waits for its one answer, no longer than its connection lives: an answer to
+/// what was sent on a lost one does not come.
 pub(crate) async fn request(
+    bus: &NatsBus,
+    subject: String,
+    headers: Option<HeaderMap>,
+    payload: Bytes,
+) -> Result<Message, NoReply> {
+    let mut lost = bus.lost.clone();
+    lost.mark_unchanged();
+    tokio::select! {
+        biased;
+        answered = answered(&bus.client, subject, headers, payload, bus.settings.request) => answered,
+        _ = lost.changed() => Err(NoReply::Unanswered("the connection was lost".to_owned())),
+    }
+}
+
+async fn answered(
     client: &Client,
     subject: String,
     headers: Option<HeaderMap>,
@@ -103,13 +121,12 @@ pub(crate) async fn request(
 
 /// Asks the API for JSON. An error inside the answer comes as the inner `Err`.
 pub(crate) async fn ask(
-    client: &Client,
+    bus: &NatsBus,
     subject: String,
     body: &Value,
-    timeout: Duration,
 ) -> Result<Result<Value, ApiError>, NoReply> {
     let payload = Bytes::from(body.to_string());
-    let message = request(client, subject, None, payload, timeout).await?;
+    let message = request(bus, subject, None, payload).await?;
     let answer: Value = serde_json::from_slice(&message.payload)
         .map_err(|error| NoReply::Failed(BusError::Refused(format!("not an answer: {error}"))))?;
     match answer.get("error") {

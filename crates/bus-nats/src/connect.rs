@@ -57,7 +57,7 @@ impl NatsBus {
         let deadline = Instant::now() + self.settings.connect.min(JETSTREAM_PATIENCE);
         loop {
             let subject = "$JS.API.INFO".to_owned();
-            let why = match ask(&self.client, subject, &json!({}), self.settings.request).await {
+            let why = match ask(self, subject, &json!({})).await {
                 Ok(Ok(_)) => return Ok(()),
                 Ok(Err(error)) if is_off(&error) => {
                     return Err(ConnectError::NoJetStream(error.description));

@@ -24,8 +24,7 @@ pub(crate) async fn publish(
     headers: HeaderMap,
     payload: Bytes,
 ) -> Result<Appended, AppendError> {
-    let timeout = bus.settings.request;
-    let answer = request(&bus.client, subject, Some(headers), payload, timeout).await;
+    let answer = request(bus, subject, Some(headers), payload).await;
     let message = answer.map_err(|error| match error {
         NoReply::Unanswered(why) => AppendError::NoAnswer(why),
         NoReply::Failed(error) => AppendError::Bus(error),
@@ -108,7 +107,7 @@ impl Journal for NatsBus {
         let query = json!({ "filter": filter, "seq": up_to.next().0 });
         let stream = stream_name(thread.partition);
         let subject = format!("$JS.API.STREAM.PURGE.{stream}");
-        let answer = ask(&self.client, subject, &query, self.settings.request).await?;
+        let answer = ask(self, subject, &query).await?;
         answer.map(|_| ()).map_err(crate::api::ApiError::into_bus)
     }
 
@@ -128,7 +127,7 @@ impl Journal for NatsBus {
 
     async fn server_time(&self) -> Result<Timestamp, BusError> {
         let subject = format!("$JS.API.STREAM.INFO.{}", stream_name(proto::ids::Partition(0)));
-        let answer = ask(&self.client, subject, &json!({}), self.settings.request).await?;
+        let answer = ask(self, subject, &json!({})).await?;
         let info = answer.map_err(crate::api::ApiError::into_bus)?;
         let text = info.get("ts").and_then(Value::as_str).unwrap_or_default();
         reads::timestamp(text)
@@ -144,7 +143,7 @@ impl NatsBus {
         loop {
             let query = json!({ "subjects_filter": filter, "offset": found.len() });
             let subject = format!("$JS.API.STREAM.INFO.{stream}");
-            let answer = ask(&self.client, subject, &query, self.settings.request).await?;
+            let answer = ask(self, subject, &query).await?;
             let info = match answer {
                 Ok(info) => info,
                 Err(error) if error.err_code == NO_STREAM => return Ok(found),

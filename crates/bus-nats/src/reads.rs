@@ -106,6 +106,8 @@ async fn batch(
     from: Sequence,
     size: u64,
 ) -> Result<(Vec<Stored>, u64), BusError> {
+    let mut lost = bus.lost.clone();
+    lost.mark_unchanged();
     let inbox = bus.client.new_inbox();
     let mut answers = bus.client.subscribe(inbox.clone()).await.map_err(unavailable)?;
     let filter = format!("{}.>", thread_prefix(thread));
@@ -116,8 +118,13 @@ async fn batch(
     let mut records = Vec::new();
     let mut left = 0;
     loop {
-        let answer = tokio::time::timeout(bus.settings.request, answers.next()).await;
-        let Ok(Some(message)) = answer else {
+        let answer = tokio::select! {
+            biased;
+            answer = answers.next() => answer,
+            _ = lost.changed() => None,
+            () = tokio::time::sleep(bus.settings.request) => None,
+        };
+        let Some(message) = answer else {
             return Err(BusError::Unavailable("a read got no answer in time".to_owned()));
         };
         match message.status {
@@ -178,7 +185,7 @@ pub(crate) async fn from_leader(
     query: &Value,
 ) -> Result<Option<Found>, BusError> {
     let subject = format!("$JS.API.STREAM.MSG.GET.{}", stream_name(partition));
-    match ask(&bus.client, subject, query, bus.settings.request).await? {
+    match ask(bus, subject, query).await? {
         Ok(answer) => Ok(answer.get("message").and_then(found_of)),
         Err(error) if error.err_code == NO_MESSAGE => Ok(None),
         Err(error) => Err(error.into_bus()),

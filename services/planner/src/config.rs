@@ -49,6 +49,10 @@ pub struct Config {
     pub sweep_every: Duration,
     /// How old the list of tools may be.
     pub tools_age: Duration,
+    /// How long a turn waits for tools of its agent that nobody has offered yet.
+    pub tools_wait: Duration,
+    /// How long a tool stays on offer after the last worker that offered it.
+    pub tools_kept: Duration,
     /// Model requests of one turn after the first failed without a trace.
     pub model_retries: u32,
     /// Pause before the first of them; doubles.
@@ -79,6 +83,8 @@ impl Config {
             ask_patience: Duration::from_secs(1),
             sweep_every: Duration::from_mins(1),
             tools_age: Duration::from_secs(2),
+            tools_wait: Duration::ZERO,
+            tools_kept: Duration::ZERO,
             model_retries: 3,
             model_backoff: Duration::from_millis(500),
             evaluation: Duration::from_secs(5),

@@ -16,7 +16,7 @@ use crate::intake::take_in;
 use crate::load::Slots;
 use crate::running::Running;
 use crate::sweep::{listen, sweep};
-use crate::tools::Tools;
+use crate::tools::{Spans, Tools};
 
 /// What all tasks of a planner share.
 pub(crate) struct Shared {
@@ -44,7 +44,7 @@ impl Planner {
     pub fn new(ports: PlannerPorts, book: AgentBook, config: Config) -> Self {
         let shared = Shared {
             clock: ServerTime::new(Arc::clone(&ports.clock)),
-            tools: Tools::new(Arc::clone(&ports.registry), config.tools_age),
+            tools: Tools::new(Arc::clone(&ports.registry), Spans::of(&config)),
             slots: Slots::default(),
             running: Running::new(),
             held: Held::default(),

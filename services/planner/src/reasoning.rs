@@ -71,7 +71,7 @@ pub(crate) async fn reason(
     let Some(agent) = planner_core::view::Agents::agent(&shared.book, name) else {
         return Err(BusError::Unavailable(format!("the agent {name} is not known here")));
     };
-    let toolbox = shared.tools.current().await;
+    let toolbox = shared.tools.with(&agent.tools).await;
     let request = prompt::request(&thread, agent, &toolbox);
     let mut turn = Turn::new(shared, &thread, agent, &toolbox, &open, shutdown);
     match request {

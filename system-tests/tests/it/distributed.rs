@@ -71,6 +71,27 @@ fn a_rolling_restart_loses_nothing_and_doubts_nothing() {
 }
 
 #[test]
+fn a_model_is_not_asked_without_its_tools_because_a_worker_comes_late() {
+    let Some(program) = nats_program() else { return };
+    let world = Deployment::start(program);
+    let planner = world.planner("planner");
+    planner.until_ready();
+    let early = world.order("early");
+    until("the planner has taken it", || {
+        planner.metric("systole_planner_turns_in_flight", &[]) == Some(1.0)
+    });
+    let worker = world.worker("worker-1");
+    assert!(outcome(&world.tail(&early)).contains("booked"));
+    assert_eq!(worker.stop(), Some(0));
+    let between = world.order("between");
+    until("the planner has dispatched a call", || {
+        planner.metric("systole_planner_context_tokens_count", &[]) >= Some(4.0)
+    });
+    let _worker = world.worker("worker-2");
+    assert!(outcome(&world.tail(&between)).contains("booked"));
+}
+
+#[test]
 fn a_bus_that_goes_away_pauses_threads_and_they_go_on() {
     let Some(program) = nats_program() else { return };
     let mut world = Deployment::start(program);
@@ -227,7 +248,7 @@ fn every_point_at_which_a_process_can_die_is_reached_and_no_promise_is_broken() 
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let cells: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(cells.len() >= 38, "{} cells", cells.len());
+    assert!(cells.len() >= 49, "{} cells", cells.len());
     for cell in &cells {
         assert_eq!(cell["reached"], true, "{cell}");
         for broken in ["runs_lost", "effects_repeated", "claimed_in_vain"] {

@@ -29,7 +29,7 @@ pub(crate) async fn worker(context: &Context, flags: &WorkerFlags) -> Result<Exi
     let connected =
         process.unless_asked(Servers::connect(&settings.bus, "worker", &switch)).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };
-    let worker = servers.worker(&settings, &tools, &context.environment, metrics)?;
+    let worker = servers.worker(&settings, &tools, &context.environment, metrics).await?;
     servers.guard(&process.health);
     let shutdown = Shutdown::new();
     let stopping = shutdown.clone();

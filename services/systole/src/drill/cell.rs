@@ -1,29 +1,23 @@
 //! One cell: its own servers, one process that is hit, another that takes over.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use ports::journal::Journal;
-use proto::ids::{AgentName, ThreadRef};
-use proto::input::{InputBody, Message};
+use proto::ids::ThreadRef;
+use proto::input::InputBody;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use super::cells::{Cell, Hit, Role, Story};
+use super::client::Client;
 use super::judge::{Counts, judge};
 use super::servers::Programs;
 use super::world::{Node, World};
 use crate::failure::Failure;
 use crate::follow::fold;
-use crate::inputs;
-use crate::nodes::kill::KillSwitch;
-use crate::wiring::servers::Servers;
 
 /// How long the process may take to come to its point.
 const REACH: Duration = Duration::from_secs(20);
-/// How long the threads may take to come to rest.
-const REST: Duration = Duration::from_mins(2);
 /// How long a process that stood still has to do what it must not.
 const AFTERWARDS: Duration = Duration::from_secs(3);
 /// Between two looks.
@@ -60,13 +54,8 @@ pub(crate) async fn run(
     folder: PathBuf,
 ) -> Result<Outcome, Failure> {
     let world = World::start(programs, folder.clone()).await?;
-    let servers = Servers::connect(&world.bus(), "drill", &KillSwitch::default()).await?;
-    let case = Case {
-        world: &world,
-        journal: Arc::clone(&servers.ports().journal),
-        servers: &servers,
-        cell,
-    };
+    let client = Client::connect(&world).await?;
+    let case = Case { world: &world, client, cell };
     let outcome = case.run(threads).await?;
     drop(world);
     if outcome.is_good() {
@@ -77,8 +66,7 @@ pub(crate) async fn run(
 
 struct Case<'a> {
     world: &'a World,
-    journal: Arc<dyn Journal>,
-    servers: &'a Servers,
+    client: Client,
     cell: Cell,
 }
 
@@ -95,10 +83,10 @@ impl Case<'_> {
         let reached = self.until_hit(&mut cast.hit).await;
         let since = Instant::now();
         let heir = self.world.node(self.cell.role, None).await?;
-        self.until_rest(&places).await?;
+        self.client.until_rest(&places).await;
         let recovered = since.elapsed();
         self.afterwards(&mut cast, places.len()).await?;
-        let counts = judge(self.journal.as_ref(), &places, &self.world.effects()).await?;
+        let counts = judge(self.client.journal().as_ref(), &places, &self.world.effects()).await?;
         drop((heir, cast));
         Ok(Outcome {
             cell: self.cell.to_string(),
@@ -122,8 +110,11 @@ impl Case<'_> {
     }
 
     async fn begin(&self, threads: usize) -> Result<Vec<ThreadRef>, Failure> {
-        let word = if self.cancels() { "hold" } else { "order" };
-        let places = self.send(word, threads).await?;
+        let word = match self.cell.story {
+            Story::Orders => "order",
+            Story::Bookings | Story::Cancels => "hold",
+        };
+        let places = self.client.send(word, threads).await?;
         if self.cancels() {
             self.cancel(&places).await?;
         }
@@ -144,7 +135,7 @@ impl Case<'_> {
     }
 
     fn cancels(&self) -> bool {
-        self.cell.story() == Story::Cancels
+        self.cell.story == Story::Cancels
     }
 
     fn other(&self) -> Role {
@@ -154,42 +145,21 @@ impl Case<'_> {
         }
     }
 
-    async fn send(&self, word: &str, threads: usize) -> Result<Vec<ThreadRef>, Failure> {
-        let agent = AgentName::new("clerk").map_err(|error| Failure::other("a name", error))?;
-        let mut places = Vec::new();
-        for number in 0..threads {
-            let ports = self.servers.ports();
-            let place = inputs::place(ports.ids.thread_id(ports.clock.now()));
-            let message = Message {
-                text: format!("{word} n{number}"),
-                agent: Some(agent.clone()),
-                approve: Vec::new(),
-                complexity: None,
-            };
-            self.input(&place, InputBody::Message(message)).await?;
-            places.push(place);
-        }
-        Ok(places)
-    }
-
-    async fn input(&self, place: &ThreadRef, body: InputBody) -> Result<(), Failure> {
-        let ids = self.servers.ports().ids.as_ref();
-        inputs::append(&self.journal, ids, place, inputs::fresh_key(ids), body).await?;
-        Ok(())
-    }
-
-    /// Cancels each thread once its call is out.
+    /// Cancels every thread once all their calls are out.
     async fn cancel(&self, places: &[ThreadRef]) -> Result<(), Failure> {
+        let latest = Instant::now() + REACH;
         for place in places {
-            let latest = Instant::now() + REACH;
             while Instant::now() < latest {
-                let thread = fold(&self.journal, place).await?;
+                let thread = fold(self.client.journal(), place).await?;
                 if thread.open_calls().any(|call| call.dispatched.is_some()) {
                     break;
                 }
                 sleep(LOOK).await;
             }
-            self.input(place, InputBody::Cancel { reason: "the drill".to_owned() }).await?;
+        }
+        for place in places {
+            let body = InputBody::Cancel { reason: "the drill".to_owned() };
+            self.client.input(place, body).await?;
         }
         Ok(())
     }
@@ -206,20 +176,6 @@ impl Case<'_> {
             }
             sleep(LOOK / 10).await;
         }
-    }
-
-    async fn until_rest(&self, places: &[ThreadRef]) -> Result<(), Failure> {
-        let latest = Instant::now() + REST;
-        for place in places {
-            while Instant::now() < latest {
-                let thread = fold(&self.journal, place).await?;
-                if thread.is_at_rest() && thread.runs > 0 {
-                    break;
-                }
-                sleep(LOOK).await;
-            }
-        }
-        Ok(())
     }
 
     /// A worker that comes when everything is over sees each call and starts none.

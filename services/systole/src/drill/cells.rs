@@ -23,8 +23,10 @@ pub(crate) enum Hit {
 /// What the threads do meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Story {
-    /// Each looks and books.
+    /// Each looks, which may be repeated, and then books.
     Orders,
+    /// Each books at once, which must not happen twice.
+    Bookings,
     /// Each wants to book while no worker is there, and is cancelled.
     Cancels,
 }
@@ -35,43 +37,10 @@ pub(crate) struct Cell {
     pub(crate) role: Role,
     pub(crate) point: Point,
     pub(crate) hit: Hit,
+    pub(crate) story: Story,
 }
 
 impl Cell {
-    pub(crate) fn story(self) -> Story {
-        match self.point {
-            Point::BeforeBar
-            | Point::AfterBar
-            | Point::BeforeCallClosed
-            | Point::AfterCallClosed => Story::Cancels,
-            Point::Pulled
-            | Point::BeforeTurnStarted
-            | Point::AfterTurnStarted
-            | Point::Streaming
-            | Point::BeforeEarlyCall
-            | Point::AfterEarlyCall
-            | Point::BeforeTurnEnded
-            | Point::AfterTurnEnded
-            | Point::BeforeCall
-            | Point::AfterCall
-            | Point::BeforeSchedule
-            | Point::AfterSchedule
-            | Point::BeforeRunFinished
-            | Point::AfterRunFinished
-            | Point::BeforeClaim
-            | Point::AfterClaim
-            | Point::BeforeStart
-            | Point::AfterStart
-            | Point::Running
-            | Point::BeforeKept
-            | Point::AfterKept
-            | Point::BeforeObservation
-            | Point::AfterObservation
-            | Point::BeforeAck
-            | Point::AfterAck => Story::Orders,
-        }
-    }
-
     /// The value of the variable that arms it.
     pub(crate) fn arming(self) -> String {
         let stop = if self.hit == Hit::Paused { ":stop" } else { "" };
@@ -89,12 +58,16 @@ impl fmt::Display for Cell {
             Hit::Killed => "killed",
             Hit::Paused => "paused",
         };
-        write!(f, "{role}/{}/{hit}", self.point.as_str())
+        let story = match self.story {
+            Story::Orders => "orders",
+            Story::Bookings => "bookings",
+            Story::Cancels => "cancels",
+        };
+        write!(f, "{role}/{}/{hit}/{story}", self.point.as_str())
     }
 }
 
-/// The points of a planner and of a worker; some are of both.
-const PLANNER: [Point; 20] = [
+const PLANNER: [Point; 16] = [
     Point::Pulled,
     Point::BeforeTurnStarted,
     Point::AfterTurnStarted,
@@ -107,22 +80,21 @@ const PLANNER: [Point; 20] = [
     Point::AfterCall,
     Point::BeforeSchedule,
     Point::AfterSchedule,
-    Point::BeforeBar,
-    Point::AfterBar,
-    Point::BeforeCallClosed,
-    Point::AfterCallClosed,
     Point::BeforeRunFinished,
     Point::AfterRunFinished,
     Point::BeforeAck,
     Point::AfterAck,
 ];
-const WORKER: [Point; 12] = [
-    Point::Pulled,
-    Point::BeforeClaim,
-    Point::AfterClaim,
-    Point::BeforeStart,
-    Point::AfterStart,
-    Point::Running,
+/// The points of a planner that ends calls itself.
+const ENDING: [Point; 4] =
+    [Point::BeforeBar, Point::AfterBar, Point::BeforeCallClosed, Point::AfterCallClosed];
+/// The points of a worker whose calls may be repeated; its first calls are such.
+const REPEATABLE: [Point; 3] = [Point::Pulled, Point::BeforeClaim, Point::AfterClaim];
+/// The points of a worker whose calls may not.
+const IRREVERSIBLE: [Point; 4] =
+    [Point::Pulled, Point::BeforeStart, Point::AfterStart, Point::Running];
+/// The points of a worker that has a result.
+const RESULTS: [Point; 6] = [
     Point::BeforeKept,
     Point::AfterKept,
     Point::BeforeObservation,
@@ -131,24 +103,30 @@ const WORKER: [Point; 12] = [
     Point::AfterAck,
 ];
 /// Where standing still is worse than being gone.
-const PAUSES: [(Role, Point); 6] = [
-    (Role::Planner, Point::AfterTurnStarted),
-    (Role::Planner, Point::BeforeTurnEnded),
-    (Role::Planner, Point::BeforeAck),
-    (Role::Worker, Point::BeforeStart),
-    (Role::Worker, Point::AfterStart),
-    (Role::Worker, Point::BeforeObservation),
-];
+const PLANNER_PAUSES: [Point; 3] =
+    [Point::AfterTurnStarted, Point::BeforeTurnEnded, Point::BeforeAck];
+const WORKER_PAUSES: [Point; 3] = [Point::BeforeStart, Point::AfterStart, Point::BeforeObservation];
 
 /// All cells, or those whose name holds `only`.
 pub(crate) fn all(only: Option<&str>) -> Vec<Cell> {
-    let killed = |role| move |point: &Point| Cell { role, point: *point, hit: Hit::Killed };
-    let planner = PLANNER.iter().map(killed(Role::Planner));
-    let worker = WORKER.iter().map(killed(Role::Worker));
-    let paused =
-        PAUSES.iter().map(|(role, point)| Cell { role: *role, point: *point, hit: Hit::Paused });
-    let all = planner.chain(worker).chain(paused);
+    let killed = |role, story, points: &[Point]| row(role, story, Hit::Killed, points);
+    let paused = |role, story, points: &[Point]| row(role, story, Hit::Paused, points);
+    let all = [
+        killed(Role::Planner, Story::Orders, &PLANNER),
+        killed(Role::Planner, Story::Cancels, &ENDING),
+        killed(Role::Worker, Story::Orders, &REPEATABLE),
+        killed(Role::Worker, Story::Orders, &RESULTS),
+        killed(Role::Worker, Story::Bookings, &IRREVERSIBLE),
+        killed(Role::Worker, Story::Bookings, &RESULTS),
+        paused(Role::Planner, Story::Orders, &PLANNER_PAUSES),
+        paused(Role::Worker, Story::Bookings, &WORKER_PAUSES),
+    ];
+    let all = all.into_iter().flatten();
     all.filter(|cell| only.is_none_or(|only| cell.to_string().contains(only))).collect()
+}
+
+fn row(role: Role, story: Story, hit: Hit, points: &[Point]) -> Vec<Cell> {
+    points.iter().map(|point| Cell { role, point: *point, hit, story }).collect()
 }
 
 #[cfg(test)]
@@ -166,6 +144,6 @@ mod tests {
     #[test]
     fn cells_are_picked_by_a_part_of_their_name() {
         let names: Vec<String> = all(Some("before_bar")).iter().map(Cell::to_string).collect();
-        assert_eq!(names, ["planner/before_bar/killed"]);
+        assert_eq!(names, ["planner/before_bar/killed/cancels"]);
     }
 }

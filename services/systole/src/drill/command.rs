@@ -7,7 +7,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 
 use super::cell::{self, Outcome};
-use super::cells;
+use super::cells::{self, Cell};
+use super::fault::{self, Fault};
 use super::report::{matrix, page};
 use super::servers::Programs;
 use crate::arguments::Drill;
@@ -17,20 +18,23 @@ use crate::failure::{Exit, Failure};
 /// Runs the cells and prints the matrix.
 pub(crate) async fn drill(context: &Context, asked: &Drill) -> Result<Exit, Failure> {
     let programs = Programs::find(&context.environment)?;
-    let cells = cells::all(asked.only.as_deref());
-    if cells.is_empty() {
+    let only = asked.only.as_deref();
+    let cells = cells::all(only).into_iter().map(Row::Cell);
+    let rows: Vec<Row> = cells.chain(fault::all(only).into_iter().map(Row::Fault)).collect();
+    if rows.is_empty() {
         return Err(Failure::not_found("no cell has that in its name"));
     }
     let threads = asked.threads.unwrap_or(if asked.short { 3 } else { 20 });
     let base = std::env::temp_dir().join(format!("systole-drill-{}", std::process::id()));
-    let run = |(number, cell)| {
+    let run = |(number, row): (usize, Row)| {
         let (programs, folder) = (programs.clone(), base.join(format!("{number}")));
-        async move { (cell, cell::run(&programs, cell, threads, folder).await) }
+        async move { row.run(&programs, threads, folder).await }
     };
-    let mut running = stream::iter(cells.into_iter().enumerate().map(run)).buffered(asked.jobs);
+    let jobs = asked.jobs.max(1);
+    let mut running = stream::iter(rows.into_iter().enumerate().map(run)).buffered(jobs);
     let mut outcomes = Vec::new();
-    while let Some((cell, done)) = running.next().await {
-        let outcome = done.map_err(|failure| failure.and(format!("This was cell {cell}.")))?;
+    while let Some(done) = running.next().await {
+        let outcome = done?;
         tell(asked, &outcome);
         outcomes.push(outcome);
     }
@@ -43,6 +47,32 @@ pub(crate) async fn drill(context: &Context, asked: &Drill) -> Result<Exit, Fail
         tracing::warn!(folder = %base.display(), "logs of the cells that went wrong are kept");
     }
     Ok(if good { Exit::Done } else { Exit::Failed })
+}
+
+/// One row of the matrix.
+#[derive(Clone, Copy)]
+enum Row {
+    Cell(Cell),
+    Fault(Fault),
+}
+
+impl Row {
+    async fn run(
+        self,
+        programs: &Programs,
+        threads: usize,
+        folder: PathBuf,
+    ) -> Result<Outcome, Failure> {
+        let (name, done) = match self {
+            Self::Cell(cell) => {
+                (cell.to_string(), cell::run(programs, cell, threads, folder).await)
+            }
+            Self::Fault(fault) => {
+                (fault.to_string(), fault::run(programs, fault, threads, folder).await)
+            }
+        };
+        done.map_err(|failure| failure.and(format!("This was the row {name}.")))
+    }
 }
 
 /// A line as soon as a cell is over.

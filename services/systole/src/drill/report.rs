@@ -3,7 +3,7 @@
 use super::cell::Outcome;
 
 const HEAD: &str = "\
-| Process / point / hit | Reached | Threads | Runs lost | Model calls repeated | Effects | Repeated | In doubt | \
+| Process / point / hit / story | Reached | Threads | Runs lost | Model calls repeated | Effects | Repeated | In doubt | \
 Invariants broken | Recovered after |
 |---|---|---|---|---|---|---|---|---|---|
 ";
@@ -53,6 +53,9 @@ pub(crate) fn page(outcomes: &[Outcome]) -> String {
          their own, and\nends (`kill -9`) or stops one process at one point of its work, while threads \
          are under way. Another process\ntakes over. This page is what `systole drill --write docs` \
          wrote.\n\n\
+         - **Orders**: each thread looks (a call that may be repeated) and then books (an irreversible \
+         one). **Bookings**:\n  each books at once. **Cancels**: each is cancelled while its booking \
+         waits.\n\
          - **Runs lost**: threads whose run never ended. **Model calls repeated**: requests beyond one \
          per turn.\n\
          - **Effects**: lines that the irreversible tool itself appended to a file; **repeated**: the \

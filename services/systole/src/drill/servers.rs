@@ -1,13 +1,17 @@
 //! The servers of one cell, each on a free port with a folder of its own.
 
+use std::ffi::OsString;
+use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::failure::Failure;
 use crate::settings::Environment;
@@ -47,7 +51,9 @@ fn find(environment: &Environment, program: &str, variable: &str) -> Result<Path
 
 /// A server; ended when it is dropped.
 pub(crate) struct Server {
-    _child: Child,
+    program: PathBuf,
+    words: Vec<OsString>,
+    child: Mutex<Child>,
     pub(crate) port: u16,
 }
 
@@ -62,33 +68,72 @@ impl Server {
         );
         let config = folder.join("nats.conf");
         std::fs::write(&config, lines).map_err(|error| Failure::other("nats.conf", error))?;
-        let mut command = Command::new(program);
-        command.arg("-c").arg(config);
-        Self::start(command, port).await
+        Self::start(program, vec![OsString::from("-c"), config.into_os_string()], port).await
     }
 
-    /// Starts Redis.
+    /// Starts Redis, which keeps nothing on disk.
     pub(crate) async fn redis(program: &Path, folder: &Path) -> Result<Self, Failure> {
         let port = free_port()?;
-        let mut command = Command::new(program);
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
-        command.arg("--dir").arg(folder);
-        Self::start(command, port).await
+        let text = port.to_string();
+        let words = ["--port", &text, "--bind", "127.0.0.1", "--save", "", "--dir"];
+        let mut words: Vec<OsString> = words.map(OsString::from).to_vec();
+        words.push(folder.as_os_str().to_owned());
+        Self::start(program, words, port).await
     }
 
-    async fn start(mut command: Command, port: u16) -> Result<Self, Failure> {
-        let failed = |error: std::io::Error| Failure::other("a server of the drill", error);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.kill_on_drop(true).spawn().map_err(failed)?;
+    async fn start(program: &Path, words: Vec<OsString>, port: u16) -> Result<Self, Failure> {
+        let child = Mutex::new(spawn(program, &words)?);
+        let server = Self { program: program.to_owned(), words, child, port };
+        server.until_there().await?;
+        Ok(server)
+    }
+
+    async fn until_there(&self) -> Result<(), Failure> {
         let latest = Instant::now() + START;
-        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+        while TcpStream::connect(("127.0.0.1", self.port)).await.is_err() {
             if Instant::now() > latest {
                 return Err(Failure::other("a server of the drill", "it takes no connections"));
             }
             sleep(Duration::from_millis(10)).await;
         }
-        Ok(Self { _child: child, port })
+        Ok(())
     }
+
+    /// Ends it as a crash does, and starts it again where it stood after `away`.
+    pub(crate) async fn crash(&self, away: Duration) -> Result<(), Failure> {
+        let mut child = self.child.lock().await;
+        child.kill().await.map_err(failed)?;
+        sleep(away).await;
+        *child = spawn(&self.program, &self.words)?;
+        self.until_there().await
+    }
+
+    /// Says something in the server's own protocol and waits for a line that holds `answer`.
+    pub(crate) async fn say(&self, words: &str, answer: &str) -> Result<(), Failure> {
+        let talk = async {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
+            stream.write_all(words.as_bytes()).await?;
+            let mut lines = BufReader::new(stream).lines();
+            while let Some(line) = lines.next_line().await? {
+                if line.contains(answer) {
+                    return Ok(());
+                }
+            }
+            Err(io::Error::other(format!("no answer with {answer}")))
+        };
+        let talked = timeout(START, talk).await.map_err(io::Error::other);
+        talked.and_then(|talked| talked).map_err(failed)
+    }
+}
+
+fn failed(error: io::Error) -> Failure {
+    Failure::other("a server of the drill", error)
+}
+
+fn spawn(program: &Path, words: &[OsString]) -> Result<Child, Failure> {
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.kill_on_drop(true).spawn().map_err(failed)
 }
 
 fn free_port() -> Result<u16, Failure> {

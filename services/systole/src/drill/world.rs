@@ -60,8 +60,8 @@ tools:
 /// Servers, a rehearsed model and a folder; the processes are started by the cell.
 pub(crate) struct World {
     pub(crate) folder: PathBuf,
-    nats: Server,
-    redis: Server,
+    pub(crate) nats: Server,
+    pub(crate) redis: Server,
     model: Node,
 }
 

@@ -2,6 +2,7 @@
 //! what the settings name.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bus_nats::{ConnectError, Login, NatsBus, Settings};
 use gateway::{Gateway, GatewayPorts};
@@ -11,6 +12,7 @@ use ports::model::Model;
 use ports::working_memory::WorkingMemory;
 use proto::error_code::ErrorCode;
 use proto::ids::Partition;
+use proto::tool::Registration;
 use service_runtime::health::Health;
 use service_runtime::shutdown::Shutdown;
 use worker::{Worker, WorkerConfig};
@@ -26,6 +28,11 @@ use crate::nodes::memoryless::NoWorkingMemory;
 use crate::nodes::settings::{BusLogin, BusSettings, PlannerSettings, WorkerSettings};
 use crate::settings::Environment;
 use crate::staff::Hands;
+
+/// How long a turn waits for tools of its agent that nobody has offered yet.
+const TOOLS_WAIT: Duration = Duration::from_secs(10);
+/// How long tools stay on offer after their last worker: calls wait for the next one meanwhile.
+const TOOLS_KEPT: Duration = Duration::from_mins(5);
 
 /// Servers that this process is connected to.
 pub(crate) struct Servers {
@@ -80,6 +87,8 @@ impl Servers {
     ) -> Result<Planner, Failure> {
         let config = Config {
             judges: true,
+            tools_wait: TOOLS_WAIT,
+            tools_kept: TOOLS_KEPT,
             metrics,
             partitions: self.partitions.clone(),
             max_turns_in_flight: settings.max_turns,
@@ -114,15 +123,18 @@ impl Servers {
         Gateway::new(ports, settings, metrics, health, shutdown)
     }
 
-    /// A worker with these tools.
-    pub(crate) fn worker(
+    /// A worker with these tools, which are on offer before it says that it is ready.
+    pub(crate) async fn worker(
         &self,
         settings: &WorkerSettings,
         loaded: &[LoadedTool],
         environment: &Environment,
         metrics: worker::Metrics,
     ) -> Result<Worker, Failure> {
-        let (tools, _) = tools_of(loaded, environment, &Hands::Real, &self.ports)?;
+        let (tools, contracts) = tools_of(loaded, environment, &Hands::Real, &self.ports)?;
+        let instance = instance(self.ports.ids.as_ref(), "worker");
+        let offer = Registration { worker: instance.clone(), tools: contracts };
+        self.ports.registry.register(offer).await?;
         let config = WorkerConfig {
             partitions: self.partitions.clone(),
             slots: settings.slots,
@@ -130,7 +142,7 @@ impl Servers {
             lease: settings.bus.ack_wait,
             drain: settings.life.grace,
             metrics,
-            ..WorkerConfig::new(instance(self.ports.ids.as_ref(), "worker"), host())
+            ..WorkerConfig::new(instance, host())
         };
         Ok(Worker::new(worker_ports(&self.ports), tools, config))
     }
