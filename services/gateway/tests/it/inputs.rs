@@ -1,9 +1,15 @@
 //! What clients say, and say again.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::ids::InstanceId;
 use serde_json::json;
+use testkit::memory::faults::{Fault, Faults, Op, OpKind};
+use testkit::memory::{Config, MemoryBus};
 
 use crate::client::ask;
-use crate::world::{World, unknown_thread};
+use crate::world::{World, settings, unknown_thread};
 
 #[tokio::test]
 async fn a_thread_begins_with_an_input_and_stands_in_the_journal() {
@@ -49,7 +55,7 @@ async fn a_key_is_known_long_after_the_bus_forgot_it() {
     let path = format!("/v1/threads/{thread}/inputs");
     let said = json!({ "text": "and?", "key": "k2" });
     let first = world.post(&path, &said).await;
-    tokio::time::advance(std::time::Duration::from_hours(24)).await;
+    tokio::time::advance(Duration::from_hours(24)).await;
     let again = world.post(&path, &said).await;
     assert_eq!((again.status, &again.body), (202, &first.body));
     assert_eq!(world.count("input"), 2);
@@ -101,10 +107,21 @@ async fn an_input_for_a_thread_at_rest_is_refused_while_a_run_is_active() {
     }
 }
 
-/// Each sees a thread at rest when it looks.
+/// Answers to reads take a while, so that whoever reads at the same time sees the same.
+struct SlowReads;
+
+impl Faults for SlowReads {
+    fn on(&self, _process: &InstanceId, op: &Op<'_>) -> Fault {
+        let is_read = op.kind == OpKind::Read;
+        if is_read { Fault::DelayAnswer(Duration::from_millis(50)) } else { Fault::None }
+    }
+}
+
 #[tokio::test]
 async fn of_many_inputs_for_a_thread_at_rest_one_is_taken() {
-    let world = World::new().await;
+    let bus = MemoryBus::new(Config { faults: Arc::new(SlowReads), ..Config::default() });
+    let journal = Arc::new(bus.handle(&InstanceId::new("gateway").unwrap()));
+    let world = World::over(bus, journal, settings()).await;
     let (address, line) = (world.address, format!("POST /v1/threads/{}/inputs", unknown_thread()));
     let mut asking = tokio::task::JoinSet::new();
     for number in 0..20 {
