@@ -116,8 +116,8 @@ impl Phases {
     }
 }
 
-/// The phases from after `from` up to `to`.
-fn path(from: Phase, to: Phase) -> Vec<Phase> {
+/// The phases from after `from` up to `to`, all transitions legal.
+pub fn path(from: Phase, to: Phase) -> Vec<Phase> {
     let mut passed = Vec::new();
     let mut at = from;
     while at != to {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use planner_core::phase::{Phase, phase};
 use planner_core::thread::OpenTurn;
 use planner_core::view::{Armed, Evaluated, Owner};
 use planner_core::{Decision, Step, Thread, View, Wake, decide};
@@ -186,10 +187,12 @@ impl<'a> Look<'a> {
     async fn load(&mut self, kept: &mut MutexGuard<'_, Kept>) -> Result<Arc<Thread>, Verdict> {
         let journal = self.shared.ports.journal.as_ref();
         let late = kept.as_ref().map(|thread| thread.late);
+        let from = kept.as_ref().map_or(Phase::Terminating, |thread| phase(thread));
         match load(journal, &self.place, kept, self.floor).await {
             Ok(thread) => {
                 let more = late.map_or(0, |late| thread.late.saturating_sub(late));
                 self.shared.config.metrics.late_results.inc_by(u64::from(more));
+                self.shared.config.metrics.passed(from, phase(&thread));
                 self.floor = self.floor.max(thread.head.sequence);
                 Ok(thread)
             }

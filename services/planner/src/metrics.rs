@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use invariants::Violation;
+use planner_core::phase::{Phase, path};
 use prometheus::{Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
 use proto::error_code::ErrorCode;
 use proto::fact::{EndReason, Fact, Outcome, RunFinished, Usage};
@@ -34,6 +35,7 @@ pub struct Metrics {
     pub(crate) takeovers: IntCounter,
     doubts: IntCounter,
     pub(crate) late_results: IntCounter,
+    phases: IntCounterVec,
     judged: IntCounter,
     violations: IntCounterVec,
 }
@@ -89,6 +91,11 @@ impl Metrics {
             doubts: make.counter("doubts_total", "Calls that were closed as in doubt."),
             late_results: make
                 .counter("late_results_total", "Results that came after their call was closed."),
+            phases: make.counters(
+                "phases_total",
+                "Phases that runs entered, as this planner saw them.",
+                &["phase"],
+            ),
             judged: make.counter("judged_journals_total", "Journals held against the invariants."),
             violations: make.counters(
                 "invariant_violations_total",
@@ -120,6 +127,13 @@ impl Metrics {
             }
             Tally::Doubt => self.doubts.inc(),
             Tally::Nothing => {}
+        }
+    }
+
+    /// Counts the phases that a thread passed from one look at it to the next.
+    pub(crate) fn passed(&self, from: Phase, to: Phase) {
+        for phase in path(from, to) {
+            self.phases.with_label_values(&[phase.as_str()]).inc();
         }
     }
 

@@ -131,6 +131,8 @@ fn what_operators_ask_for_is_counted() {
         (&planner, "planner_runs_total", &["outcome=\"answered\""], Some(1.0)),
         (&planner, "planner_turns_per_run_sum", &[], Some(3.0)),
         (&planner, "planner_context_tokens_count", &[], Some(3.0)),
+        (&planner, "planner_phases_total", &["phase=\"reasoning\""], Some(3.0)),
+        (&planner, "planner_phases_total", &["phase=\"terminating\""], Some(1.0)),
         (&planner, "planner_deliveries_total", &["queue=\"in\""], Some(1.0)),
         (&planner, "planner_queue_wait_seconds_count", &["queue=\"in\""], Some(1.0)),
         (&planner, "planner_turns_in_flight", &[], Some(0.0)),
