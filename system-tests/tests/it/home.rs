@@ -232,6 +232,16 @@ impl Running {
     }
 }
 
+/// A test that fails leaves nothing running.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.child.kill().unwrap_or_default();
+            self.child.wait().map(drop).unwrap_or_default();
+        }
+    }
+}
+
 /// Waits for a condition, within patience.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let latest = Instant::now() + PATIENCE;
