@@ -175,6 +175,9 @@ pub enum Event {
         calls: u32,
         /// Cost.
         usage: Usage,
+        /// The answer was not seen to meet the agent's output schema.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unevaluated: bool,
     },
     /// A record was set aside.
     Parked {
@@ -273,6 +276,7 @@ fn fact_events(fact: &Fact) -> Vec<Event> {
             turns: f.turns,
             calls: f.calls,
             usage: f.usage,
+            unevaluated: f.unevaluated,
         }],
         Fact::Parked { sequence, why } => {
             vec![Event::Parked { parked: *sequence, why: why.clone() }]

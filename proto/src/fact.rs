@@ -243,7 +243,7 @@ pub struct RunFinished {
     pub calls: u32,
     /// What it cost in all.
     pub usage: Usage,
-    /// The answer could not be checked in time against the agent's output schema.
+    /// The answer does not meet the agent's output schema, or could not be checked in time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unevaluated: bool,
 }

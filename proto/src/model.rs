@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agent::Protocol;
+use crate::error_code::ErrorCode;
 use crate::fact::Usage;
 use crate::ids::{AgentName, ToolName};
 use crate::transcript::Transcript;
@@ -193,4 +194,6 @@ pub struct ModelError {
     pub status: Option<u16>,
     /// What the provider said, for people.
     pub message: String,
+    /// The code of ours that a rehearsal gave; real providers have none.
+    pub code: Option<ErrorCode>,
 }

@@ -81,7 +81,12 @@ impl OpenAiModel {
             let pause = retry::pause(&error, attempt, &endpoint.patience, &jitter);
             let left = endpoint.deadlines.total.saturating_sub(began.elapsed());
             let Some(pause) = pause.filter(|pause| *pause < left) else { return Err(error) };
-            tracing::info!(%error, attempt, pause_ms = pause.as_millis(), "asking the model again");
+            // For whoever waits at the terminal: one line a try.
+            let (seconds, most) = (pause.as_secs_f64(), endpoint.patience.attempts);
+            tracing::warn!(
+                "the model does not answer ({error}); trying again in {seconds:.1} s ({} of {most})",
+                attempt + 1
+            );
             sleep(pause).await;
             attempt += 1;
         }
@@ -122,7 +127,7 @@ impl Model for OpenAiModel {
             match self.ask_one(target, request).await {
                 Ok(reply) => return Ok(into_stream(reply, target.endpoint.clone())),
                 Err(error) => {
-                    tracing::warn!(endpoint = %target.endpoint.base_url, %error, "the model failed");
+                    tracing::info!(endpoint = %target.endpoint.base_url, %error, "the model failed");
                     last = error;
                 }
             }
@@ -146,5 +151,6 @@ fn nowhere() -> ModelError {
         retry_after: None,
         status: None,
         message: "no endpoint is configured".to_owned(),
+        code: None,
     }
 }

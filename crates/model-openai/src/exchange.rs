@@ -103,7 +103,7 @@ async fn send(
 
 fn network(message: String, retryable: bool) -> ModelError {
     let kind = ModelErrorKind::Network;
-    ModelError { kind, retryable, retry_after: None, status: None, message }
+    ModelError { kind, retryable, retry_after: None, status: None, message, code: None }
 }
 
 /// A failure of the transport, in words with its causes.
@@ -139,6 +139,7 @@ async fn refused(response: Response, now: Timestamp) -> ModelError {
         retry_after: asked,
         status: Some(status.as_u16()),
         message: format!("the endpoint answered {status}{words}"),
+        code: json.as_ref().and_then(provider_error::own_code),
     }
 }
 

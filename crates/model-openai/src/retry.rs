@@ -69,6 +69,7 @@ mod tests {
             retry_after: retry_after.map(Duration::from_secs),
             status: None,
             message: String::new(),
+            code: None,
         }
     }
 

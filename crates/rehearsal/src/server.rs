@@ -110,7 +110,7 @@ async fn complete(State(rehearsal): State<Rehearsal>, body: Bytes) -> Response {
             send(rehearsal, plan, &heard, &request).await
         }
         Err(error) => {
-            tracing::warn!(%error, "rehearsal has no reply");
+            tracing::info!(%error, "rehearsal has no reply");
             let code = match error {
                 NoReply::NoRule(_) => ErrorCode::NoRuleMatched,
                 NoReply::Unfilled { .. } => ErrorCode::InvalidRehearsal,

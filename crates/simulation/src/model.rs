@@ -71,7 +71,14 @@ impl Shared {
 }
 
 fn error(kind: ModelErrorKind, retryable: bool) -> ModelError {
-    ModelError { kind, retryable, retry_after: None, status: None, message: "a fault".to_owned() }
+    ModelError {
+        kind,
+        retryable,
+        retry_after: None,
+        status: None,
+        message: "a fault".to_owned(),
+        code: None,
+    }
 }
 
 fn wait(ms: u64) -> Step {

@@ -178,7 +178,18 @@ fn is_secret(whole: &str, value: &str) -> bool {
     let is_count = value.bytes().all(|b| b.is_ascii_digit()) && value.len() <= 7;
     let speaks_of_tokens = whole.to_ascii_lowercase().contains("token");
     let is_plain = PLAIN.contains(&value.to_ascii_lowercase().as_str());
-    !(is_plain || (is_count && speaks_of_tokens))
+    !(is_plain || (is_count && speaks_of_tokens) || is_place(whole, value))
+}
+
+/// Whether a name speaks of a folder or a file, and its value is one: `PWD=/tmp`, and
+/// `token_file: /run/secrets/token`.
+fn is_place(whole: &str, value: &str) -> bool {
+    let name = whole.split(['=', ':']).next().unwrap_or_default().to_ascii_lowercase();
+    let name = name.trim_end().trim_end_matches(['"', '\'', '\\']);
+    let is_folder = ["pwd", "oldpwd"].contains(&name);
+    let is_file = ["file", "path", "dir"].iter().any(|end| name.ends_with(end));
+    let is_path = value.starts_with('/') || value.starts_with("./") || value.starts_with("~/");
+    is_path && (is_folder || is_file)
 }
 
 /// Long and mixed enough that its other places are no coincidence.
@@ -289,6 +300,19 @@ mod tests {
         let text =
             "max_tokens: 300, tokens=12, token: null, error: timeout, sk-8, the password was wrong";
         assert_eq!(redactor().redact(text), text);
+    }
+
+    #[test]
+    fn places_are_no_secrets() {
+        let text = "PWD=/tmp/abc OLDPWD=/root token_file: /run/secrets/token, \"pwd\": \"/srv/a\" \
+                    SECRET_PATH=./x";
+        assert_eq!(redactor().redact(text), text);
+        check(
+            "MYSQL_PWD=/x token: /abc PWD=hunter22 password_file=hunter22",
+            &expect![
+                "MYSQL_PWD=[redacted secret 1] token: [redacted secret 2] PWD=[redacted secret 3] password_file=[redacted secret 3]"
+            ],
+        );
     }
 
     fn secrets() -> impl Strategy<Value = (String, String)> {

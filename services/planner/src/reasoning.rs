@@ -143,7 +143,7 @@ impl<'a> Turn<'a> {
                 Streamed::Lost(last) => return Ok(Reasoned::Lost(last)),
                 Streamed::Abandoned => return self.hand_back().await,
                 Streamed::Broken(error) => {
-                    tracing::warn!(thread = %self.thread.place, %error, kind = ?error.kind, "the reply broke");
+                    tracing::info!(thread = %self.thread.place, %error, kind = ?error.kind, "the reply broke");
                     if !self.live.is_untouched() {
                         return self.seal(SealReason::StreamBroken).await;
                     }
@@ -392,6 +392,9 @@ impl<'a> Turn<'a> {
 }
 
 fn code_of(error: &ModelError) -> ErrorCode {
+    if let Some(own) = error.code {
+        return own;
+    }
     match error.kind {
         ModelErrorKind::Network | ModelErrorKind::Timeout | ModelErrorKind::Truncated => {
             ErrorCode::ModelUnavailable
@@ -419,5 +422,12 @@ fn cut_off() -> ModelError {
 }
 
 fn broken(kind: ModelErrorKind, retryable: bool, message: &str) -> ModelError {
-    ModelError { kind, retryable, retry_after: None, status: None, message: message.to_owned() }
+    ModelError {
+        kind,
+        retryable,
+        retry_after: None,
+        status: None,
+        message: message.to_owned(),
+        code: None,
+    }
 }

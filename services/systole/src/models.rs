@@ -35,5 +35,6 @@ fn nobody(agent: &AgentName) -> ModelError {
         retry_after: None,
         status: None,
         message: format!("no model answers for {agent} in this process"),
+        code: None,
     }
 }

@@ -102,3 +102,22 @@ fn people_see_the_approval_the_calls_and_a_summary() {
     assert!(!ended.out.contains('\u{1b}'), "no escapes in a pipe:\n{}", ended.out);
     assert_eq!(ended.err, "");
 }
+
+#[test]
+fn an_interrupt_ends_the_service_and_the_same_command_goes_on_with_one_that_fails_again() {
+    let home = Home::new();
+    let mut command = home.command(["demo"]);
+    command.env("SYSTOLE_REHEARSAL_PACE", "0.3");
+    let mut running = home.start_command(command);
+    running.until_printed("── turn 1");
+    running.signal(rustix::process::Signal::INT);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.out.contains("the service was ended"), "{}", ended.out);
+    until("the service is gone", || is_service_gone(&home));
+    let again = home.run(["demo", "--scenario", "healthy"]);
+    assert!(again.out.contains("its scenario stays: failing"), "{}", again.out);
+    assert!(again.out.contains("the service runs again"), "{}", again.out);
+    assert!(again.out.contains("checkout is fixed"), "{}", again.out);
+    assert_eq!(effects(&home), ["start", "start", "restart", "start"]);
+}

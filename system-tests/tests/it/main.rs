@@ -27,4 +27,5 @@ mod secure;
 mod shows;
 mod stores;
 mod terminal;
+mod told;
 mod tools;

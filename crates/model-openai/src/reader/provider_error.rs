@@ -1,5 +1,6 @@
 //! Errors as providers write them: objects, strings, flat objects, arrays, HTML.
 
+use proto::error_code::ErrorCode;
 use proto::model::{ModelError, ModelErrorKind};
 use serde_json::Value;
 
@@ -13,12 +14,26 @@ pub(crate) fn in_band(body: &Value) -> ModelError {
         retry_after: None,
         status: None,
         message: message(body).unwrap_or_else(|| "the provider reported an error".to_owned()),
+        code: own_code(body),
     }
 }
 
 /// An error with nothing but a text.
 pub(crate) fn in_words(kind: ModelErrorKind, retryable: bool, message: &str) -> ModelError {
-    ModelError { kind, retryable, retry_after: None, status: None, message: shown(message) }
+    ModelError {
+        kind,
+        retryable,
+        retry_after: None,
+        status: None,
+        message: shown(message),
+        code: None,
+    }
+}
+
+/// A code of ours that a rehearsal answers with; nothing else is taken from a stranger.
+pub(crate) fn own_code(body: &Value) -> Option<ErrorCode> {
+    let code = inner(body).get("code").and_then(Value::as_str)?;
+    [ErrorCode::NoRuleMatched].into_iter().find(|own| own.as_str() == code)
 }
 
 /// What the provider says in a body of any shape.
@@ -130,6 +145,14 @@ mod tests {
             assert_eq!(message(&shape).as_deref(), Some("why"), "{shape}");
         }
         assert_eq!(message(&json!({"error": {"code": "E1"}})).as_deref(), Some("code E1"));
+    }
+
+    #[test]
+    fn a_code_of_ours_is_known_and_no_other() {
+        let code = |code: &str| own_code(&json!({"error": {"message": "why", "code": code}}));
+        assert_eq!(code("no_rule_matched"), Some(ErrorCode::NoRuleMatched));
+        assert_eq!(code("internal"), None);
+        assert_eq!(code("tool_use_failed"), None);
     }
 
     #[test]

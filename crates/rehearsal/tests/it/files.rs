@@ -27,10 +27,10 @@ rules:
         rehearsal.yaml:4:19: rules[0].when.last: expected one of user, tool; found "robot". Fix: write one of them
         rehearsal.yaml:4:40: rules[0].when.user_matches: expected a regular expression; found unclosed group. Fix: correct it; write it in 'single quotes'
         rehearsal.yaml:4:53: rules[0].when.turn.abov: expected a known field; found an unknown field. Fix: did you mean `above`? Else leave it out
-        rehearsal.yaml:5:10: rules[0].say: expected text with `{{path}}` for values; found `{{usr.name}}`, which begins with none of user, input, observed, turn. Fix: use user, input.path, observed.tool.path or turn
+        rehearsal.yaml:5:10: rules[0].say: expected text with `{{path}}` for values; found `{{usr.name}}`, which begins with none of user, input, observed, turn, open. Fix: use user, input.path, observed.tool.path or turn
         rehearsal.yaml:6:10: rules[1].say: expected text with `{{path}}` for values; found `{{observed}}`, which is not a whole path. Fix: use user, input.path, observed.tool.path or turn
         rehearsal.yaml:7:13: rules[1].calls[0].tool: expected the tool to call; found nothing. Fix: add `tool: …`
-        rehearsal.yaml:7:31: rules[1].calls[0].arguments.a: expected text with `{{path}}` for values; found `{{}}`, which begins with none of user, input, observed, turn. Fix: use user, input.path, observed.tool.path or turn
+        rehearsal.yaml:7:31: rules[1].calls[0].arguments.a: expected text with `{{path}}` for values; found `{{}}`, which begins with none of user, input, observed, turn, open. Fix: use user, input.path, observed.tool.path or turn
         rehearsal.yaml:8:5: rules[2]: expected a rule that does something; found only its condition. Fix: add `say: …`, `calls: […]` or `fail: …`
         rehearsal.yaml:8:44: rules[2].when.observed.t.x.matches: expected text; found 5. Fix: write text, in quotes if it looks like a number
         rehearsal.yaml:9:11: rules[3].fail: expected either `status` or `cut_after`; found a map of retry_after. Fix: write one of the two

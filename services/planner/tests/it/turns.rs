@@ -49,6 +49,7 @@ fn failed(retryable: bool) -> ModelError {
         retry_after: None,
         status: Some(503),
         message: "overloaded".to_owned(),
+        code: None,
     }
 }
 

@@ -64,8 +64,11 @@ pub(crate) async fn demo(context: &Context, demo: &Demo) -> Result<Exit, Failure
     let ended = launch.run(&store, aim, view, &mut interrupts).await;
     store.close().await?;
     let mut ended = ended?;
-    if let Ending::Finished(_) = ended.ending {
-        tidy_up(context, demo, &folder, &mut ended).await?;
+    match ended.ending {
+        Ending::Finished(_) => tidy_up(context, demo, &folder, &mut ended).await?,
+        Ending::Interrupted | Ending::PipeClosed | Ending::Unseen(_) => {
+            leave(demo, &folder, &mut ended).await?;
+        }
     }
     Ok(ended.exit())
 }
@@ -91,6 +94,12 @@ async fn aim(
             let known = fold(&store.ports().journal, &place(thread)).await?;
             if known.head.sequence != Sequence::NONE {
                 say(view, "going on with the run that was cut off");
+                let scenario = folder.scenario().unwrap_or(demo.scenario);
+                if demo.scenario != scenario && demo.scenario != Scenario::Failing {
+                    let kept = scenario.as_str();
+                    say(view, &format!("its scenario stays: {kept}; --scenario is for a new run"));
+                }
+                revive(folder, scenario, view).await?;
                 return Ok(Aim::GoOn { place: place(thread) });
             }
             thread
@@ -133,6 +142,25 @@ async fn prepare(
     Ok(thread)
 }
 
+/// Starts the service again if an interrupt had ended it, and brings it to where it was.
+async fn revive(folder: &Folder, scenario: Scenario, view: &mut dyn View) -> Result<(), Failure> {
+    if !folder.take_up() {
+        return Ok(());
+    }
+    let birth = match (scenario, folder.was_restarted()) {
+        (Scenario::RestartFails, true) => return Ok(()),
+        (Scenario::Healthy, _) | (Scenario::Failing, true) => Birth::Sound,
+        (Scenario::Failing | Scenario::RestartFails, false) => Birth::Leaking,
+    };
+    let pid =
+        start(folder, 0, birth).await.map_err(|why| Failure::other("the demo's service", why))?;
+    if birth == Birth::Leaking {
+        traffic(folder, scenario).await?;
+    }
+    view.note(&format!("the service runs again (pid {pid})")).unwrap_or_default();
+    Ok(())
+}
+
 /// Customers come until the service fails, or for a while when it is well.
 async fn traffic(folder: &Folder, scenario: Scenario) -> Result<String, Failure> {
     let client = client().map_err(|error| Failure::other("an HTTP client", error))?;
@@ -148,6 +176,21 @@ async fn traffic(folder: &Folder, scenario: Scenario) -> Result<String, Failure>
         return Ok(format!("traffic: {most} requests, all answered; an old alert fires"));
     }
     Err(Failure::other("the demo's service", "it did not begin to fail"))
+}
+
+/// The run is left for later; nothing is left running meanwhile unless somebody wants it.
+async fn leave(demo: &Demo, folder: &Folder, ended: &mut Ended) -> Result<(), Failure> {
+    let hint = if demo.keep {
+        format!("the service still runs at {}", folder.url().unwrap_or_default())
+    } else {
+        let io = |error| Failure::other("the demo's service", error);
+        stop_all(folder).await.map_err(io)?;
+        folder.put_aside().map_err(io)?;
+        "the service was ended; the same command starts it again".to_owned()
+    };
+    // Nobody is left to read it: that is no failure.
+    ended.session.view().hint(&hint).unwrap_or_default();
+    Ok(())
 }
 
 /// The end was seen: the service may go.

@@ -66,7 +66,7 @@ async fn transcript(
         let mut view: Box<dyn View + '_> = if json {
             Box::new(JsonView::new(&mut text))
         } else {
-            Box::new(HumanView::new(Canvas::new(&mut text, None), context.palette()))
+            Box::new(HumanView::new(Canvas::new(&mut text, None), context.palette()).whole())
         };
         let mut follower = Follower::new(Arc::clone(journal), place.clone());
         let mut tell = |(event, thread): crate::follow::Told<'_>| {

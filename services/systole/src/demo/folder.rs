@@ -93,6 +93,22 @@ impl Folder {
         self.write("reported", "")
     }
 
+    /// An interrupt ended the service; whoever goes on starts it again.
+    pub(crate) fn put_aside(&self) -> io::Result<()> {
+        self.write("put-aside", "")
+    }
+
+    /// Whether an interrupt had ended the service; asked once.
+    pub(crate) fn take_up(&self) -> bool {
+        fs::remove_file(self.root.join("put-aside")).is_ok()
+    }
+
+    /// Whether the agent has begun to restart the service.
+    pub(crate) fn was_restarted(&self) -> bool {
+        let effects = self.read("effects.log").unwrap_or_default();
+        effects.lines().any(|line| line.starts_with("restart "))
+    }
+
     /// Writes down an effect before or while it happens; lines are never lost or mixed.
     pub(crate) fn effect(&self, what: &str, at: Timestamp) -> io::Result<()> {
         let mut file =

@@ -9,7 +9,7 @@ use proto::tool::Effect;
 use serde_json::{Map, Value};
 
 use super::style::{Palette, Tone};
-use super::text::{columns, cut, one_line};
+use super::text::{clean, columns, cut, one_line};
 
 /// A call as far as it is known.
 #[derive(Clone, Debug)]
@@ -34,6 +34,9 @@ pub(crate) enum Standing {
         content: String,
     },
 }
+
+/// The longest line of an observation.
+const LONGEST_OUTCOME: usize = 4000;
 
 const FRAMES: [&str; 8] = ["⣾", "⣽", "⣻", "⢿", "⡿", "⣟", "⣯", "⣷"];
 
@@ -130,11 +133,15 @@ fn state(standing: &Standing) -> String {
     }
 }
 
+/// What came of it in one line: of a failure the last line, where a traceback says what it is.
 fn outcome(standing: &Standing) -> String {
     match standing {
         Standing::Sent | Standing::Running { .. } => String::new(),
-        Standing::Answered { content, .. } => {
-            one_line(&content.chars().take(400).collect::<String>())
+        Standing::Answered { content, code, .. } => {
+            let last = || content.lines().rev().find(|line| !line.trim().is_empty());
+            let telling = if code.is_some() { last() } else { None };
+            let telling = telling.unwrap_or(content);
+            one_line(&telling.chars().take(LONGEST_OUTCOME).collect::<String>())
         }
     }
 }
@@ -143,6 +150,34 @@ fn outcome(standing: &Standing) -> String {
 pub(crate) fn waiting(what: &str, frame: usize, since: Duration) -> String {
     let frame = frame.checked_rem(FRAMES.len()).and_then(|frame| FRAMES.get(frame));
     format!("  {} waiting for {what} {}", frame.unwrap_or(&"·"), span(since))
+}
+
+/// The call with the whole of what came of it, bounded: in the line if that is one, else below it.
+pub(crate) fn block(
+    call: &CallShown,
+    standing: &Standing,
+    most_lines: usize,
+    palette: Palette,
+) -> Vec<String> {
+    let Standing::Answered { content, code, receipt, took } = standing else {
+        return vec![line(call, standing, usize::MAX, palette)];
+    };
+    let text = clean(content);
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    if all.len() < 2 {
+        return vec![line(call, standing, usize::MAX, palette)];
+    }
+    let (content, receipt) = (String::new(), *receipt);
+    let head = Standing::Answered { content, code: *code, receipt, took: *took };
+    let mut lines = vec![line(call, &head, usize::MAX, palette)];
+    let shown = all.iter().take(most_lines).map(|line| cut(line, LONGEST_OUTCOME));
+    lines.extend(shown.map(|line| palette.paint(Tone::Faint, &format!("      {line}"))));
+    let more = all.len().saturating_sub(most_lines);
+    if more > 0 {
+        let words = format!("      … {more} more; `systole show` has them");
+        lines.push(palette.paint(Tone::Faint, &words));
+    }
+    lines
 }
 
 /// How far a call had come, in words.
@@ -224,6 +259,32 @@ mod tests {
                 assert!(columns(&shown) <= width, "{width}: {shown}");
             }
         }
+    }
+
+    #[test]
+    fn of_a_traceback_the_last_line_is_told_where_there_is_only_one() {
+        let content =
+            "exit code 1\nTraceback (most recent call last):\n  File \"a.py\"\nKeyError: 'x'\n";
+        let failed = Standing::Answered {
+            code: Some(ErrorCode::ToolFailed),
+            receipt: None,
+            took: None,
+            content: content.to_owned(),
+        };
+        let plain = Palette::new(false);
+        assert!(line(&restart(), &failed, 100, plain).ends_with("tool failed  KeyError: 'x'"));
+        assert_eq!(
+            block(&restart(), &failed, 3, plain),
+            [
+                "  ✗ restart_service force=true service=checkout  tool failed",
+                "      exit code 1",
+                "      Traceback (most recent call last):",
+                "        File \"a.py\"",
+                "      … 1 more; `systole show` has them",
+            ]
+        );
+        let long = "word ".repeat(200);
+        assert!(block(&restart(), &done(&long), 3, plain)[0].ends_with(long.trim_end()));
     }
 
     #[test]

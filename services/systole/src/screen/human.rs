@@ -26,6 +26,9 @@ use super::{View, summary};
 const INPUT_LINES: usize = 6;
 /// A longer silence of the model is told.
 const SILENCE: Duration = Duration::from_secs(1);
+/// Lines of an observation in a pipe, and when a thread is looked back at.
+const OBSERVATION_LINES: usize = 10;
+const WHOLE_LINES: usize = 1000;
 
 /// Running text on a terminal or in a pipe.
 pub(crate) struct HumanView<W> {
@@ -39,6 +42,8 @@ pub(crate) struct HumanView<W> {
     heard: Timestamp,
     now: Timestamp,
     frame: usize,
+    /// Lines of an observation that are shown where nothing is drawn anew.
+    most_lines: usize,
 }
 
 struct OpenCall {
@@ -59,7 +64,15 @@ impl<W: Write> HumanView<W> {
             heard: Timestamp::default(),
             now: Timestamp::default(),
             frame: 0,
+            most_lines: OBSERVATION_LINES,
         }
+    }
+
+    /// With observations as a whole, within reason.
+    #[must_use]
+    pub(crate) fn whole(mut self) -> Self {
+        self.most_lines = WHOLE_LINES;
+        self
     }
 
     fn lines_of(&mut self, event: &ThreadEvent, thread: &Thread) -> Vec<String> {
@@ -226,7 +239,11 @@ impl<W: Write> HumanView<W> {
                 None => return Vec::new(),
             },
         };
-        vec![call_line::line(&shown, &standing, self.canvas.width(), self.palette)]
+        if self.canvas.is_live() {
+            vec![call_line::line(&shown, &standing, self.canvas.width(), self.palette)]
+        } else {
+            call_line::block(&shown, &standing, self.most_lines, self.palette)
+        }
     }
 
     /// A result that came after its call was closed: the run went on without it.

@@ -236,7 +236,9 @@ fn a_run_reads_the_same_on_a_terminal_and_in_a_pipe_but_for_the_call_line() {
         ┆ hm, the log
           → read_log lines=20  running
           I look at the log.
-          ✓ read_log lines=20  done 120 ms  ERROR pool exhausted
+          ✓ read_log lines=20  done 120 ms
+              ERROR pool
+              exhausted
 
         ── turn 2 ──────────────────────────────────────────────────
         ┆ hm, the log

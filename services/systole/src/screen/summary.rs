@@ -16,6 +16,21 @@ pub(crate) fn lines(
     width: usize,
     palette: Palette,
 ) -> Vec<String> {
+    let Event::RunFinished { unevaluated, .. } = finished else { return Vec::new() };
+    let mut lines = counts(finished, took, width, palette);
+    if *unevaluated {
+        let warning = wrap(UNEVALUATED, width.saturating_sub(4));
+        let marks = std::iter::once("  ! ").chain(std::iter::repeat("    "));
+        let warning = marks.zip(warning).map(|(mark, line)| format!("{mark}{line}"));
+        lines.extend(warning.map(|line| palette.paint(Tone::Warm, &line)));
+    }
+    lines
+}
+
+/// What is said of an answer that does not hold what the agent's file promises.
+const UNEVALUATED: &str = "the answer was not seen to meet the agent's output_schema";
+
+fn counts(finished: &Event, took: Option<Duration>, width: usize, palette: Palette) -> Vec<String> {
     let Event::RunFinished { outcome, reason, code, turns, calls, usage, .. } = finished else {
         return Vec::new();
     };
@@ -105,7 +120,31 @@ mod tests {
         let usage =
             Usage { prompt_tokens: 12_000, completion_tokens: 345, micro_usd: Some(12_340) };
         let answer = "fixed".to_owned();
-        Event::RunFinished { run: 1, outcome, reason, code, answer, turns: 1, calls: 2, usage }
+        let (turns, calls, unevaluated) = (1, 2, false);
+        Event::RunFinished {
+            run: 1,
+            outcome,
+            reason,
+            code,
+            answer,
+            turns,
+            calls,
+            usage,
+            unevaluated,
+        }
+    }
+
+    #[test]
+    fn an_answer_that_breaks_its_schema_is_told() {
+        let mut event = finished(Outcome::Answered, EndReason::Answer, None);
+        if let Event::RunFinished { unevaluated, .. } = &mut event {
+            *unevaluated = true;
+        }
+        let lines = lines(&event, None, 100, Palette::new(false));
+        assert_eq!(
+            lines.last().map(String::as_str),
+            Some("  ! the answer was not seen to meet the agent's output_schema")
+        );
     }
 
     #[test]

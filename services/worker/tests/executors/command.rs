@@ -131,8 +131,12 @@ async fn a_program_that_is_not_there_is_not_started() {
         let started = |name: &str| from_run(&Run::Command(command(&[name])), &settings);
         let why = "the tool's program `no-such-program` is not in the worker's PATH";
         assert_eq!(run(&started("no-such-program"), json!({})).await, not_started(why));
-        for name in ["./no-such-program", "./text", "/tmp/"] {
-            let place = folder.path().display();
+        let place = folder.path().display();
+        let why = format!(
+            "the tool's program `./text` is not executable; make it so with: chmod +x '{place}/./text'"
+        );
+        assert_eq!(run(&started("./text"), json!({})).await, not_started(&why));
+        for name in ["./no-such-program", "/tmp/"] {
             let why = format!("the tool's program `{name}` is not an executable file in `{place}`");
             assert_eq!(run(&started(name), json!({})).await, not_started(&why));
         }

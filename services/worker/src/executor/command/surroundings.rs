@@ -101,7 +101,13 @@ fn is_program(file: &Path) -> bool {
 
 fn missing(name: &str, settings: &ExecutorSettings) -> String {
     let folder = settings.manifest_folder.display();
-    if name.contains('/') {
+    let file = settings.manifest_folder.join(name);
+    if name.contains('/') && file.is_file() {
+        let quoted = file.display().to_string().replace('\'', r"'\''");
+        format!(
+            "the tool's program `{name}` is not executable; make it so with: chmod +x '{quoted}'"
+        )
+    } else if name.contains('/') {
         format!("the tool's program `{name}` is not an executable file in `{folder}`")
     } else {
         format!("the tool's program `{name}` is not in the worker's PATH")
