@@ -14,7 +14,7 @@ use proto::ids::{ArtifactId, Sequence, TenantId, ThreadRef};
 use proto::observation::ArtifactRef;
 use proto::subject::Subject;
 use proto::time::Timestamp;
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::fault::fault_at_open;
 use crate::journal::{last_record, list_threads, read_thread};
@@ -56,12 +56,8 @@ impl SqliteBus {
 /// A connection that sees the write-ahead log too. Where nothing can be written, not even the log's
 /// index, the file alone is read, unless the log holds more than it does.
 fn open_beside_log(path: &Path) -> Result<Connection, BusError> {
-    let conn = open_reader(path)?;
-    let Err(error) = conn.query_row("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(())) else {
-        return Ok(conn);
-    };
-    if error.sqlite_error_code() != Some(ErrorCode::CannotOpen) {
-        return Ok(conn);
+    if !lacks_log_index(path) {
+        return open_reader(path);
     }
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -74,6 +70,15 @@ fn open_beside_log(path: &Path) -> Result<Connection, BusError> {
         )));
     }
     open_unchanging(path)
+}
+
+/// Whether the file can be opened and the index of its log can be neither read nor made.
+fn lacks_log_index(path: &Path) -> bool {
+    let look =
+        |conn: Connection| conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let cannot = |error: rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::CannotOpen);
+    Connection::open_with_flags(path, flags).is_ok_and(|conn| look(conn).is_err_and(cannot))
 }
 
 fn open_blank() -> rusqlite::Result<Connection> {
@@ -148,5 +153,23 @@ impl Artifacts for SqliteReader {
 
     async fn erase(&self, _thread: &ThreadRef) -> Result<(), BusError> {
         Err(refused())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_on_an_unchanging_medium_is_read_whatever_its_name_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a b?c#d%20.db");
+        let conn = Connection::open(&path).unwrap();
+        schema::create(&conn).unwrap();
+        conn.close().unwrap();
+        let conn = open_unchanging(&path).unwrap();
+        assert_eq!(identify(&conn, &path), Ok(Found::Ours));
+        assert!(conn.execute_batch("DELETE FROM threads").is_err());
+        assert!(!lacks_log_index(&path));
     }
 }
