@@ -110,6 +110,23 @@ fn ask_subject(owner: &InstanceId) -> String {
     format!("syask.{owner}")
 }
 
+/// How long the server may take to say that nobody listens.
+const KNOWN: Duration = Duration::from_secs(5);
+
+impl NatsBus {
+    /// What is said from here on must be heard, so the server has to know of the subscription; a
+    /// flush only hands it to the socket. A server reads a connection in order: when it has said
+    /// that nobody answers to a name, it knows what came before.
+    async fn be_known(&self) -> Result<(), BusError> {
+        let request = Request::new().timeout(Some(KNOWN));
+        match self.client.send_request("syask.nobody", request).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == RequestErrorKind::NoResponders => Ok(()),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+}
+
 #[async_trait]
 impl Live for NatsBus {
     async fn publish(&self, topic: &Topic, message: Bytes) -> Result<(), BusError> {
@@ -132,8 +149,7 @@ impl Live for NatsBus {
             Topic::AllControl => "syctl.*.*".to_owned(),
         };
         let messages = self.client.subscribe(subject).await.map_err(unavailable)?;
-        // What is said from here on must be heard: the server has to know of the subscription.
-        self.client.flush().await.map_err(unavailable)?;
+        self.be_known().await?;
         let (readers, heard) = broadcast::channel(BEHIND);
         let task = Task::start(forward(messages, readers));
         Ok(Box::new(NatsSubscription { messages: heard, _task: task }))
@@ -141,7 +157,7 @@ impl Live for NatsBus {
 
     async fn answer(&self, me: &InstanceId, holds: Holds) -> Result<Box<dyn Answering>, BusError> {
         let questions = self.client.subscribe(ask_subject(me)).await.map_err(unavailable)?;
-        self.client.flush().await.map_err(unavailable)?;
+        self.be_known().await?;
         let task = Task::start(answer_all(self.client.clone(), questions, holds));
         Ok(Box::new(NatsAnswering { _task: task }))
     }

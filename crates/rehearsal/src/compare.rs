@@ -319,8 +319,8 @@ mod tests {
             &format!("{{ answer: '{wanted}' }}"),
             &long,
             &expect![[r#"
-                - answer equals … "d so on, and so on,  it is."
-                + answer is … "d so on, and so on,  it is not."
+                - answer equals … ", and so on, and so on,  it is."
+                + answer is … ", and so on, and so on,  it is not."
             "#]],
         );
     }
