@@ -8,6 +8,7 @@ use futures_util::{StreamExt as _, stream};
 use ports::clock::{Clock, Ids};
 use ports::model::{Model, Reply as ReplyStream};
 use proto::model::{ModelError, ModelRequest};
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::time::{Instant, sleep};
 
 use crate::endpoint::Endpoint;
@@ -69,7 +70,9 @@ impl OpenAiModel {
     /// Asks one endpoint until a first event is there, or it is of no use.
     async fn ask_one(&self, target: &Target, request: &ModelRequest) -> Result<Reply, ModelError> {
         let endpoint = &target.endpoint;
+        // Held as text while the model thinks: a tree of values takes ten times the room.
         let body = wire::render(request, endpoint.model.as_deref(), &endpoint.profile.rules());
+        let body = to_raw_value(&body).map_err(|error| unwritable(&error))?;
         let began = Instant::now();
         let mut attempt = 1;
         loop {
@@ -96,7 +99,7 @@ impl OpenAiModel {
         &self,
         target: &Target,
         request: &ModelRequest,
-        body: &serde_json::Value,
+        body: &RawValue,
     ) -> Result<Reply, ModelError> {
         let started = Instant::now();
         let response = target.exchange.open(body, self.clock.now()).await?;
@@ -142,6 +145,10 @@ fn into_stream(reply: Reply, endpoint: Endpoint) -> ReplyStream {
         Some((signal, (reply, endpoint)))
     };
     stream::unfold((reply, endpoint), next).boxed()
+}
+
+fn unwritable(error: &serde_json::Error) -> ModelError {
+    ModelError { message: format!("the request is no JSON: {error}"), ..nowhere() }
 }
 
 fn nowhere() -> ModelError {

@@ -15,6 +15,7 @@ use proto::time::Timestamp;
 use reqwest::Response;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::endpoint::Endpoint;
@@ -45,7 +46,11 @@ impl Exchange {
     }
 
     /// Sends a body; answers the response once its status is known to be good.
-    pub(crate) async fn open(&self, body: &Value, now: Timestamp) -> Result<Response, ModelError> {
+    pub(crate) async fn open(
+        &self,
+        body: &RawValue,
+        now: Timestamp,
+    ) -> Result<Response, ModelError> {
         let (hand_over, mut taken) = mpsc::channel(1);
         let (http, first_byte) = (self.http.clone(), self.first_byte);
         let service = tower::service_fn(move |factory: HttpRequestFactory| {
@@ -59,7 +64,7 @@ impl Exchange {
         });
         let client =
             Client::build(self.http.clone(), self.config.clone()).with_http_service(service);
-        let stub = client.chat().create_stream_byot::<&Value, Value>(body).await;
+        let stub = client.chat().create_stream_byot::<&RawValue, Value>(body).await;
         match (stub, taken.try_recv()) {
             (Ok(_), Ok(response)) => Ok(response),
             (Err(error), _) => Err(unboxed(error)),
