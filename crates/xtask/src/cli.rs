@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::house::House;
 use crate::process::Stopwatch;
-use crate::{mutants, say, servers, setup, simulate, steps, streams, tidy};
+use crate::{mutants, real_model, say, servers, setup, simulate, steps, streams, tidy};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -35,6 +35,8 @@ enum Chore {
     Simulate(SimulateArgs),
     /// Serve recorded streams over real HTTP and check what the client makes of each
     Streams(StreamsArgs),
+    /// Both ready agents once against a real, tiny model behind llama.cpp's server
+    RealModel,
     /// Rules that no other tool knows: crate edges, sizes, purity, generated files
     Tidy(Write),
     /// Licences, sources, banned and duplicate crates, unused dependencies
@@ -95,6 +97,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<()> {
         Chore::Simulate(args) if args.mutants => mutants::hunt(&house),
         Chore::Simulate(args) => simulate::run(&house, args.seeds, args.seed),
         Chore::Streams(StreamsArgs { folder, parts }) => streams::run(&house, &folder, &parts),
+        Chore::RealModel => real_model::run(&house),
         Chore::Tidy(Write { write: true }) => tidy::write(&house),
         Chore::Tidy(Write { write: false }) => tidy::check(&house),
         Chore::Deny => steps::deny(&house),

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod house;
 pub mod mutants;
 pub mod process;
+pub mod real_model;
 pub mod servers;
 pub mod setup;
 pub mod simulate;
