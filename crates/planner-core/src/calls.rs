@@ -56,7 +56,8 @@ pub fn earliest_deadline(thread: &Thread) -> Option<Timestamp> {
     thread.open_calls().filter_map(|call| deadline(thread, call)).min()
 }
 
-fn deadline(thread: &Thread, call: &Call) -> Option<Timestamp> {
+/// When a call is due: its own deadline, or that of the question to a person.
+pub(crate) fn deadline(thread: &Thread, call: &Call) -> Option<Timestamp> {
     let Some(dispatched) = &call.dispatched else {
         return call.asked.as_ref().map(|asked| asked.expires);
     };

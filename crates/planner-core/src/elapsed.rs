@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use proto::time::Timestamp;
 
-use crate::thread::{StartState, Thread};
+use crate::calls::deadline;
+use crate::thread::Thread;
 
 /// What counts of a silence in which nothing was due.
 const UNWATCHED: Duration = Duration::from_mins(1);
@@ -36,12 +37,7 @@ impl Thread {
 
     /// When dispatched calls are due; those that wait for a person are not dispatched.
     fn call_deadlines(&self) -> impl Iterator<Item = Timestamp> {
-        self.open_calls().filter_map(|call| {
-            let deadline = call.dispatched.as_ref()?.deadline;
-            Some(match &call.start {
-                StartState::Started { started, .. } => deadline.max(started.until),
-                StartState::None | StartState::Barred | StartState::BarredAfterCheck => deadline,
-            })
-        })
+        let dispatched = self.open_calls().filter(|call| call.dispatched.is_some());
+        dispatched.filter_map(|call| deadline(self, call))
     }
 }

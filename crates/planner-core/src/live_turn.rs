@@ -174,17 +174,20 @@ impl LiveTurn {
         }
     }
 
-    /// The reply was cut: the record that keeps exactly the calls that are in the journal.
+    /// The reply was cut: the record that keeps exactly the calls that are in the journal. One that
+    /// is handed back before a call went out keeps no words: they are asked for again.
     pub fn seal(self, why: SealReason) -> TurnSealed {
         let usage = self.usage(None);
+        let is_asked_again = why == SealReason::HandedBack && self.is_untouched();
+        let keep = |words: String| if is_asked_again { String::new() } else { words };
         let Self { dispatched, calls, .. } = self;
         let calls = calls.into_values().filter(|call| dispatched.contains(&call.tool_call_id));
         TurnSealed {
             run: self.run,
             turn: self.turn,
             started: self.started,
-            text: self.text,
-            reasoning: self.reasoning,
+            text: keep(self.text),
+            reasoning: keep(self.reasoning),
             calls: calls.collect(),
             why,
             usage,
@@ -239,6 +242,15 @@ mod tests {
         live.reset();
         live.say("twelve bytes");
         assert_eq!(live.complete(end(Finish::Stop, None), "m").usage, once.plus(once));
+    }
+
+    #[test]
+    fn a_turn_that_is_handed_back_pays_its_request_once_and_keeps_no_words() {
+        let mut live = turn();
+        live.say("twelve bytes");
+        let paid = live.clone().seal(SealReason::StreamBroken).usage;
+        let sealed = live.seal(SealReason::HandedBack);
+        assert_eq!((sealed.text.as_str(), sealed.usage), ("", paid));
     }
 
     #[test]

@@ -141,7 +141,7 @@ impl<'a> Turn<'a> {
                 Streamed::Ended(end) => return self.complete(end, &request.model).await,
                 Streamed::Stopped => return self.seal(SealReason::Interrupted).await,
                 Streamed::Lost(last) => return Ok(Reasoned::Lost(last)),
-                Streamed::Abandoned => return self.hand_back().await,
+                Streamed::Abandoned => return self.seal(SealReason::HandedBack).await,
                 Streamed::Broken(error) => {
                     tracing::info!(thread = %self.thread.place, %error, kind = ?error.kind, "the reply broke");
                     if !self.live.is_untouched() {
@@ -152,7 +152,9 @@ impl<'a> Turn<'a> {
                     }
                     tries += 1;
                     match self.pause(tries, &error, running).await? {
-                        Some(Streamed::Abandoned) => return self.hand_back().await,
+                        Some(Streamed::Abandoned) => {
+                            return self.seal(SealReason::HandedBack).await;
+                        }
                         Some(_) => return self.seal(SealReason::Interrupted).await,
                         None => self.live.reset(),
                     }
@@ -318,14 +320,6 @@ impl<'a> Turn<'a> {
     async fn seal(&mut self, why: SealReason) -> Result<Reasoned, BusError> {
         let live = self.take_live();
         self.end(Fact::TurnSealed(live.seal(why))).await
-    }
-
-    /// Says that the request is to be made again, unless calls of it are out: those go on.
-    async fn hand_back(&mut self) -> Result<Reasoned, BusError> {
-        if self.live.is_untouched() {
-            self.live.reset();
-        }
-        self.seal(SealReason::HandedBack).await
     }
 
     fn take_live(&mut self) -> LiveTurn {
