@@ -8,6 +8,7 @@
 //! - [`subject`]: where a record lies in the journal
 //! - [`record`]: what a record says, with [`input`], [`fact`], [`call`] and [`observation`]
 //! - [`envelope`]: how a record is written, versioned and read back
+//! - [`saved`]: a folded thread as it is kept outside the journal
 //! - [`error_code`]: every stable code that a message, an observation or a page may carry
 //! - [`agent`], [`tool`]: what an agent and a tool promise
 //! - [`transcript`], [`model`]: what a model is sent and what it sends back
@@ -28,6 +29,7 @@ pub mod model;
 pub mod observation;
 pub mod phase;
 pub mod record;
+pub mod saved;
 pub mod schema;
 pub mod subject;
 pub mod time;

@@ -17,6 +17,9 @@ use crate::thread::{
     Call, Head, Logged, Mode, OpenTurn, Rank, Reply, Run, StartState, Thread, Unread,
 };
 
+/// Records of the fenced chain that a fold knows by their nonces.
+const TRAIL: usize = 32;
+
 impl Thread {
     /// Folds a record that was decoded. `leaf` is where it lies.
     pub fn apply(&mut self, leaf: &Leaf, placed: &Placed) {
@@ -25,6 +28,9 @@ impl Thread {
         }
         self.advance(leaf, placed.sequence, placed.at);
         self.head.nonce = Some(placed.nonce.clone());
+        if leaf.is_plan() {
+            self.remember(placed);
+        }
         match &placed.record {
             Record::Input(input) => self.fold_input(placed.sequence, placed.at, input),
             Record::Fact(fact) => self.fold_fact(placed.sequence, fact),
@@ -54,6 +60,13 @@ impl Thread {
         }
         let told_at = if *leaf == Leaf::Tick { self.head.told_at } else { at };
         self.head = Head { sequence, nonce: None, at, told_at };
+    }
+
+    fn remember(&mut self, placed: &Placed) {
+        if self.trail.len() == TRAIL {
+            self.trail.pop_front();
+        }
+        self.trail.push_back((placed.sequence, placed.nonce.clone()));
     }
 
     fn fold_input(&mut self, sequence: Sequence, at: Timestamp, input: &Input) {

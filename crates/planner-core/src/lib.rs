@@ -7,7 +7,7 @@
 //!
 //! Reading order:
 //!
-//! - [`thread`], [`fold`]: what is known of a thread
+//! - [`thread`], [`fold`]: what is known of a thread; [`saved`]: the same outside the journal
 //! - [`view`]: what a decision is made from and what it is
 //! - [`decide`](mod@decide): the order of questions; [`stop`], [`open_turn`], [`calls`],
 //!   [`next_turn`], [`ends`] answer them
@@ -31,6 +31,7 @@ pub mod open_turn;
 pub mod phase;
 pub mod prompt;
 pub mod repeats;
+pub mod saved;
 pub mod stop;
 pub mod summary;
 pub mod telling;

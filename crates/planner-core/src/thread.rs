@@ -1,6 +1,6 @@
 //! A thread as its records leave it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use proto::call::{Approved, RequestedCall, Started, ToolCall};
@@ -19,6 +19,9 @@ pub struct Thread {
     pub head: Head,
     /// The last record of the fenced chain.
     pub plan_last: Sequence,
+    /// The newest records of that chain, oldest first: how far a journal that has lost its tail is
+    /// still the one that this was folded from.
+    pub trail: VecDeque<(Sequence, Nonce)>,
     /// Who answers, from the newest input that named an agent.
     pub agent: Option<AgentName>,
     /// Keys of all inputs ever accepted.
@@ -218,6 +221,7 @@ impl Thread {
             place,
             head: Head::default(),
             plan_last: Sequence::NONE,
+            trail: VecDeque::new(),
             agent: None,
             keys: BTreeSet::new(),
             unread: Vec::new(),

@@ -9,7 +9,7 @@
 //! - [`plan`]: what happens from outside; [`script`], [`model`]: what the model does about it
 //! - [`world`]: one world; [`processes`]: its planners and workers; [`tools`], [`executor`]: its
 //!   tools and the ledger of their effects
-//! - [`chaos`], [`fault_kind`]: what goes wrong; [`judge`]: what must hold all the same
+//! - [`chaos`], [`fault_kind`]: what goes wrong; [`judge`], [`resume`]: what must hold all the same
 //! - [`campaign`]: many worlds; [`totals`], [`branches`]: what they report; [`story`]: records as lines
 #![expect(
     clippy::expect_used,
@@ -29,6 +29,7 @@ mod lock;
 pub mod model;
 pub mod plan;
 pub mod processes;
+pub mod resume;
 pub mod script;
 pub mod shared;
 pub mod story;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ports::journal::{Append, Fence, Journal};
+use ports::journal::{Append, Fence, Journal, Stored};
 use proto::envelope::Envelope;
 use proto::fact::ApprovalAsked;
 use proto::ids::{InputKey, InstanceId, Nonce, ThreadRef};
@@ -43,6 +43,8 @@ pub struct WorldReport {
     pub effects: u64,
     /// Virtual time in all.
     pub lasted: Duration,
+    /// What each thread's journal holds in the end.
+    pub journals: BTreeMap<ThreadRef, Vec<Stored>>,
     /// Records, as a number that two runs of one seed share.
     pub digest: u64,
     /// The story, when it was asked for.
@@ -421,6 +423,22 @@ impl World {
         left
     }
 
+    fn journals(&self) -> BTreeMap<ThreadRef, Vec<Stored>> {
+        let threads = self.plan.threads.iter();
+        threads.map(|thread| (thread.clone(), self.bus.journal(thread))).collect()
+    }
+
+    /// One cut of each thread; a test tries them all.
+    fn judge_kept_folds(
+        &mut self,
+        journals: &BTreeMap<ThreadRef, Vec<Stored>>,
+    ) -> Option<Violation> {
+        journals.iter().find_map(|(thread, records)| {
+            let cut = self.random.usize(..=records.len());
+            crate::resume::judge(thread, records, cut)
+        })
+    }
+
     fn end(mut self) -> WorldReport {
         for process in &mut self.processes {
             process.kill(&self.bus);
@@ -430,6 +448,10 @@ impl World {
             let bytes = stored.payload.iter().map(|byte| u64::from(*byte));
             bytes.fold(digest ^ stored.sequence.0, |d, b| d.wrapping_mul(1_099_511_628_211) ^ b)
         });
+        let journals = self.journals();
+        if let Some(violation) = self.judge_kept_folds(&journals) {
+            self.violation.get_or_insert(violation);
+        }
         let lasted = self.bus.elapsed();
         let mut state = self.shared.state();
         // The bus refers back to this state; let go, or nothing of the world is ever freed.
@@ -440,6 +462,7 @@ impl World {
             totals: state.judge.totals(),
             effects: u64::try_from(state.ledger.totals().1).unwrap_or(0),
             lasted,
+            journals,
             digest,
             log: std::mem::take(&mut state.log),
         }

@@ -1,6 +1,6 @@
 //! Few worlds, so that a change is judged before the long run.
 
-use simulation::world;
+use simulation::{resume, world};
 
 #[test]
 fn the_first_worlds_break_no_rule() {
@@ -8,6 +8,21 @@ fn the_first_worlds_break_no_rule() {
         let report = world::run(seed, false);
         assert_eq!(report.violation, None, "seed {seed}");
     }
+}
+
+/// A planner that goes on from a snapshot sees what one sees that read every record.
+#[test]
+fn a_fold_may_be_kept_and_taken_up_at_every_record() {
+    let mut cuts = 0;
+    for seed in 300..306 {
+        for (place, records) in world::run(seed, false).journals {
+            for cut in 0..=records.len() {
+                assert_eq!(resume::judge(&place, &records, cut), None, "seed {seed}");
+                cuts += 1;
+            }
+        }
+    }
+    assert!(cuts > 500, "{cuts} cuts show little");
 }
 
 /// A failing seed is worth nothing if it tells another story the next time.

@@ -15,6 +15,7 @@ use ports::working_memory::WorkingMemory;
 use proto::ids::{InstanceId, Partition};
 
 use crate::metrics::Metrics;
+pub use crate::snapshots::SnapshotRule;
 
 /// The world of a planner.
 #[derive(Clone)]
@@ -65,6 +66,8 @@ pub struct Config {
     pub patience: Patience,
     /// For decisions.
     pub spans: Spans,
+    /// When a fold is kept in working memory.
+    pub snapshots: SnapshotRule,
     /// What is counted.
     pub metrics: Metrics,
     /// Whether journals of ended runs are held against the invariants, one at a time.
@@ -91,6 +94,7 @@ impl Config {
             grace: Duration::from_secs(20),
             patience: Patience::default(),
             spans: Spans::default(),
+            snapshots: SnapshotRule::default(),
             metrics: Metrics::new(),
             judges: false,
         }

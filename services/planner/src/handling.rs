@@ -23,7 +23,7 @@ use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit};
 
 use crate::audit;
 use crate::carry::{self, Carried};
-use crate::load::{LoadError, load};
+use crate::load::{Kept, LoadError};
 use crate::planner::Shared;
 use crate::reasoning::{Reasoned, reason};
 use crate::sweep::hint;
@@ -76,6 +76,7 @@ pub(crate) async fn handle(
         tracing::debug!(%error, "a delivery could not be let go; it comes again");
     }
     drop(guard);
+    shared.snapshots.mark(&delivery.stored.subject.thread);
     if ended {
         audit::judge(&shared, &delivery.stored.subject.thread).await;
     }
@@ -86,8 +87,6 @@ async fn out_of_time(shutdown: &Shutdown) {
     shutdown.abandoned().await;
     tokio::time::sleep(LAST_WORDS).await;
 }
-
-type Kept = Option<Arc<Thread>>;
 
 /// One handling.
 struct Look<'a> {
@@ -185,10 +184,10 @@ impl<'a> Look<'a> {
     }
 
     async fn load(&mut self, kept: &mut MutexGuard<'_, Kept>) -> Result<Arc<Thread>, Verdict> {
-        let journal = self.shared.ports.journal.as_ref();
-        let late = kept.as_ref().map(|thread| thread.late);
-        let from = kept.as_ref().map_or(Phase::Terminating, |thread| phase(thread));
-        match load(journal, &self.place, kept, self.floor).await {
+        let known = kept.thread.as_ref();
+        let late = known.map(|thread| thread.late);
+        let from = known.map_or(Phase::Terminating, |thread| phase(thread));
+        match self.shared.loader().load(&self.place, kept, self.floor).await {
             Ok(thread) => {
                 let more = late.map_or(0, |late| thread.late.saturating_sub(late));
                 self.shared.config.metrics.late_results.inc_by(u64::from(more));
@@ -295,6 +294,7 @@ impl<'a> Look<'a> {
         let Some(open) = open_turn(&thread) else { return Ok(kept) };
         let running = self.shared.running.enter(self.place.clone(), open.sequence);
         drop(kept);
+        self.shared.snapshots.mark(&self.place);
         self.permit = None;
         let metrics = &self.shared.config.metrics;
         let timer = metrics.model_seconds.start_timer();

@@ -53,6 +53,7 @@ async fn pull(shared: &Shared, queue: &Queue) -> Vec<(Delivery, Option<OwnedSema
     let most = shared.handlings.available_permits().saturating_add(1).min(AT_ONCE);
     match shared.ports.queues.pull(queue, most, shared.config.pull_wait).await {
         Ok(deliveries) => {
+            shared.contact.there();
             for delivery in &deliveries {
                 count(shared, queue, delivery);
             }
@@ -60,6 +61,7 @@ async fn pull(shared: &Shared, queue: &Queue) -> Vec<(Delivery, Option<OwnedSema
             deliveries.into_iter().zip(permits).collect()
         }
         Err(error) => {
+            shared.contact.lost();
             tracing::warn!(%error, ?queue, "pull failed");
             tokio::time::sleep(PULL_AGAIN).await;
             Vec::new()

@@ -8,7 +8,7 @@
 //! - [`config`], [`book`]: what a planner is given
 //! - [`planner`]: its tasks; `intake` pulls, `keeper` keeps deliveries alive, `sweep` finds
 //!   threads that nothing wakes
-//! - `handling`: one delivery from load to ack, with `load`, `carry` and `chain`
+//! - `handling`: one delivery from load to ack, with `load`, `snapshots`, `carry` and `chain`
 //! - `reasoning`: one model request, with `speech` for its live text
 //! - [`metrics`]: what is counted; `audit`: journals held against the invariants
 //! - `running`, `held`, `tools`, `evaluation`, `server_clock`
@@ -27,11 +27,12 @@ mod intake;
 mod load;
 mod reasoning;
 mod running;
+mod snapshots;
 mod speech;
 mod sweep;
 mod tools;
 
 pub use book::AgentBook;
-pub use config::{Config, PlannerPorts};
+pub use config::{Config, PlannerPorts, SnapshotRule};
 pub use metrics::Metrics;
 pub use planner::Planner;

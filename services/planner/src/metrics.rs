@@ -36,6 +36,7 @@ pub struct Metrics {
     doubts: IntCounter,
     pub(crate) late_results: IntCounter,
     phases: IntCounterVec,
+    pub(crate) folds: Folds,
     judged: IntCounter,
     violations: IntCounterVec,
 }
@@ -96,6 +97,7 @@ impl Metrics {
                 "Phases that runs entered, as this planner saw them.",
                 &["phase"],
             ),
+            folds: Folds::new(&make),
             judged: make.counter("judged_journals_total", "Journals held against the invariants."),
             violations: make.counters(
                 "invariant_violations_total",
@@ -152,6 +154,56 @@ impl Metrics {
             self.redeliveries.with_label_values(&[queue]).inc();
         } else {
             self.queue_wait.with_label_values(&[queue]).observe(waited.as_secs_f64());
+        }
+    }
+}
+
+/// What is counted of folds.
+#[derive(Clone, Debug)]
+pub(crate) struct Folds {
+    looks: IntCounterVec,
+    records: IntCounter,
+    pub(crate) kept: IntCounter,
+}
+
+impl Folds {
+    fn new(make: &Maker) -> Self {
+        let looks = "Looks at a thread, by where its fold came from.";
+        Self {
+            looks: make.counters("folds_total", looks, &["from"]),
+            records: make.counter("records_read_total", "Records read to fold threads."),
+            kept: make.counter("snapshots_total", "Folds kept in working memory."),
+        }
+    }
+
+    /// Counts a fold.
+    pub(crate) fn folded(&self, source: Source) {
+        self.looks.with_label_values(&[source.as_str()]).inc();
+    }
+
+    /// Counts records that were read for a fold.
+    pub(crate) fn read(&self, records: usize) {
+        self.records.inc_by(u64::try_from(records).unwrap_or(u64::MAX));
+    }
+}
+
+/// Where a fold came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// This process had it.
+    Memory,
+    /// Working memory had it.
+    Snapshot,
+    /// It was made from the first record on.
+    Journal,
+}
+
+impl Source {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Snapshot => "snapshot",
+            Self::Journal => "journal",
         }
     }
 }

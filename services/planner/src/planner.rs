@@ -13,9 +13,10 @@ use tokio::sync::Semaphore;
 use crate::book::AgentBook;
 use crate::config::{Config, PlannerPorts};
 use crate::intake::take_in;
-use crate::load::Slots;
+use crate::load::{Loader, Slots};
 use crate::running::Running;
-use crate::sweep::{listen, sweep};
+use crate::snapshots::{self, Snapshots};
+use crate::sweep::{Contact, listen, sweep};
 use crate::tools::{Spans, Tools};
 
 /// What all tasks of a planner share.
@@ -26,12 +27,25 @@ pub(crate) struct Shared {
     pub(crate) clock: ServerTime,
     pub(crate) tools: Tools,
     pub(crate) slots: Slots,
+    pub(crate) snapshots: Snapshots,
     pub(crate) running: Running,
     pub(crate) held: Held,
     pub(crate) handlings: Arc<Semaphore>,
     pub(crate) turns: Arc<Semaphore>,
+    pub(crate) contact: Contact,
     /// Held by the one journal that is judged.
     pub(crate) judging: Semaphore,
+}
+
+impl Shared {
+    /// From what threads are folded.
+    pub(crate) fn loader(&self) -> Loader<'_> {
+        Loader {
+            journal: self.ports.journal.as_ref(),
+            working: self.ports.working.as_ref(),
+            metrics: &self.config.metrics,
+        }
+    }
 }
 
 /// A planner, ready to run.
@@ -46,12 +60,14 @@ impl Planner {
             clock: ServerTime::new(Arc::clone(&ports.clock)),
             tools: Tools::new(Arc::clone(&ports.registry), Spans::of(&config)),
             slots: Slots::default(),
+            snapshots: Snapshots::default(),
             running: Running::new(),
             held: Held::default(),
             handlings: Arc::new(Semaphore::new(
                 config.max_handlings.max(config.partitions.len().saturating_mul(4)),
             )),
             turns: Arc::new(Semaphore::new(config.max_turns_in_flight)),
+            contact: Contact::default(),
             judging: Semaphore::new(1),
             ports,
             config,
@@ -73,6 +89,7 @@ impl Planner {
         background.start("keep_alive", shared.held.clone().keep_alive(queues));
         background.start("sweep", sweep(Arc::clone(&shared)));
         background.start("listen", listen(Arc::clone(&shared)));
+        background.start("snapshots", snapshots::keep(Arc::clone(&shared)));
         let mut intakes = TaskSet::new();
         for partition in &shared.config.partitions {
             for queue in [Queue::Inbox(*partition), Queue::Progress(*partition)] {
@@ -82,6 +99,7 @@ impl Planner {
         }
         shutdown.draining().await;
         let in_time = intakes.finish(shared.config.grace.saturating_mul(2)).await;
+        snapshots::keep_last(&shared).await;
         tracing::info!(in_time, "planner stopped");
         drop(answering);
         drop(background);

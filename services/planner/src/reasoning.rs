@@ -30,7 +30,7 @@ use service_runtime::shutdown::Shutdown;
 use tokio::time::Instant;
 
 use crate::chain::Chain;
-use crate::load::load;
+use crate::load::Kept;
 use crate::metrics::Tally;
 use crate::planner::Shared;
 use crate::running::RunningGuard;
@@ -297,9 +297,9 @@ impl<'a> Turn<'a> {
 
     /// Reads what was written since the turn began: a stop, or somebody else's hand on the chain.
     async fn look(&self) -> Result<Option<Streamed>, BusError> {
-        let mut kept = Some(Arc::clone(self.thread));
-        let journal = self.shared.ports.journal.as_ref();
-        let latest = match load(journal, &self.thread.place, &mut kept, self.chain).await {
+        let mut kept = Kept::of(Arc::clone(self.thread));
+        let loader = self.shared.loader();
+        let latest = match loader.load(&self.thread.place, &mut kept, self.chain).await {
             Ok(latest) => latest,
             Err(crate::load::LoadError::Bus(error)) => return Err(error),
             Err(crate::load::LoadError::TooNew(_)) => return Ok(Some(Streamed::Lost(self.chain))),

@@ -1,22 +1,48 @@
 //! Finds active threads that nothing woke, and listens for hints.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ports::journal::Fence;
 use ports::live::{Live, Topic};
 use proto::ids::{Sequence, ThreadRef};
 use proto::live::Hint;
+use tokio::sync::Notify;
 
-use crate::load::load;
 use crate::planner::Shared;
+
+/// Whether the bus answers, as pulls find out.
+#[derive(Debug, Default)]
+pub(crate) struct Contact {
+    lost: AtomicBool,
+    again: Notify,
+}
+
+impl Contact {
+    /// A pull failed.
+    pub(crate) fn lost(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+    }
+
+    /// A pull was answered.
+    pub(crate) fn there(&self) {
+        if self.lost.swap(false, Ordering::Relaxed) {
+            self.again.notify_one();
+        }
+    }
+
+    async fn regained(&self) {
+        self.again.notified().await;
+    }
+}
 
 /// Threads looked at in one sweep.
 const AT_ONCE: usize = 1000;
 /// Pause before listening again after the bus went away.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 
-/// At start and then regularly: measures the clock, and wakes active threads that are overdue by
+/// At start, when the bus is back, and regularly: measures the clock, and wakes active threads that are overdue by
 /// letting their schedule fire at once.
 pub(crate) async fn sweep(shared: Arc<Shared>) {
     loop {
@@ -28,7 +54,10 @@ pub(crate) async fn sweep(shared: Arc<Shared>) {
             Ok(woken) => tracing::info!(woken, "threads were overdue and are woken"),
             Err(error) => tracing::warn!(%error, "the sweep failed"),
         }
-        tokio::time::sleep(shared.config.sweep_every).await;
+        tokio::select! {
+            () = tokio::time::sleep(shared.config.sweep_every) => {}
+            () = shared.contact.regained() => tracing::info!("the bus is back; sweeping"),
+        }
     }
 }
 
@@ -50,7 +79,7 @@ async fn wake(
     let journal = shared.ports.journal.as_ref();
     let slot = shared.slots.slot(place).await;
     let mut kept = slot.lock().await;
-    let thread = match load(journal, place, &mut kept, Sequence::NONE).await {
+    let thread = match shared.loader().load(place, &mut kept, Sequence::NONE).await {
         Ok(thread) => thread,
         Err(error) => {
             tracing::warn!(%error, %place, "an overdue thread cannot be folded");

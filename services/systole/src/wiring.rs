@@ -14,7 +14,7 @@ use std::time::Duration;
 use bus_sqlite::{Durability, Options, SqliteBus};
 use definitions::problem::Problem;
 use model_openai::{Endpoint, OpenAiModel};
-use planner::{AgentBook, Config, Planner, PlannerPorts};
+use planner::{AgentBook, Config, Planner, PlannerPorts, SnapshotRule};
 use planner_core::view::Spans;
 use ports::BusError;
 use ports::clock::{Clock, Ids};
@@ -49,6 +49,8 @@ use crate::watched::{Trouble, WatchedJournal};
 
 /// The running program, even after its file was replaced.
 const SELF: &str = "/proc/self/exe";
+/// The journal is at hand here, so only long threads are worth a snapshot.
+const SNAPSHOTS: SnapshotRule = SnapshotRule { pause: Duration::from_secs(2), least: 32 };
 
 /// The clock of this machine.
 pub(crate) fn clock() -> Arc<dyn Clock> {
@@ -196,7 +198,7 @@ impl Store {
         let instance = instance(self.ports.ids.as_ref(), "planner");
         // A run of another agent waits for that agent's command, however long that takes.
         let spans = Spans { agent_wait: Duration::MAX, ..Spans::default() };
-        let config = Config { grace: GRACE, spans, ..Config::new(instance) };
+        let config = Config { grace: GRACE, spans, snapshots: SNAPSHOTS, ..Config::new(instance) };
         let planner = Planner::new(ports, book, config);
         engine.start("planner", planner.run(engine.shutdown()));
     }

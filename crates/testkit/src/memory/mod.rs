@@ -30,7 +30,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ports::journal::Stored;
 use ports::queues::Queue;
-use proto::ids::{ArtifactId, InstanceId, Partition, ThreadRef};
+use proto::ids::{ArtifactId, InstanceId, Partition, Sequence, ThreadRef};
 use proto::time::Timestamp;
 use proto::tool::Registration;
 use tokio::time::Instant;
@@ -201,6 +201,11 @@ impl MemoryBus {
     /// All records ever written, in the order of writing, from the `from`th on. Purged ones stay.
     pub fn history(&self, from: usize) -> Vec<Arc<Stored>> {
         self.change(|state, _| state.log.history(from))
+    }
+
+    /// The thread's records as the journal has them now.
+    pub fn journal(&self, thread: &ThreadRef) -> Vec<Stored> {
+        self.change(|state, _| state.log.read(thread, Sequence::NONE, usize::MAX))
     }
 
     /// Acks of the last `span` are forgotten: those records are delivered again. Answers how many.

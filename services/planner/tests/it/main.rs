@@ -1,5 +1,6 @@
 //! The planner's loop over fakes, in virtual time.
 #![cfg(test)]
 
+mod snapshots;
 mod turns;
 mod world;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use planner::{AgentBook, Config, Planner, PlannerPorts};
+use planner::{AgentBook, Config, Metrics, Planner, PlannerPorts};
 use ports::clock::Ids;
 use ports::journal::{Append, Fence, Journal};
 use ports::model::Model;
@@ -59,8 +59,8 @@ impl World {
         }
     }
 
-    /// Starts a planner that lives until it is killed or drained.
-    pub(crate) fn planner(&mut self, instance: &str, seed: u64) {
+    /// Starts a planner that lives until it is killed or drained; answers with what it counts.
+    pub(crate) fn planner(&mut self, instance: &str, seed: u64) -> Metrics {
         let handle = Arc::new(self.bus.handle(&name(instance)));
         let ports = PlannerPorts {
             journal: Arc::<BusHandle>::clone(&handle),
@@ -72,9 +72,12 @@ impl World {
             clock: Arc::new(self.bus.clock(0)),
             ids: Arc::new(SeededIds::new(seed)),
         };
-        let planner = Planner::new(ports, AgentBook::new([agent()]), Config::new(name(instance)));
+        let config = Config::new(name(instance));
+        let metrics = config.metrics.clone();
+        let planner = Planner::new(ports, AgentBook::new([agent()]), config);
         let shutdown = self.shutdown.clone();
         self.tasks.start("planner", async move { planner.run(shutdown).await.unwrap() });
+        metrics
     }
 
     /// Answers every call of `tool` with `ok <tool>`.
