@@ -79,7 +79,36 @@ impl RunningGuard {
 impl Drop for RunningGuard {
     fn drop(&mut self) {
         self.running.turns.send_modify(|turns| {
-            turns.remove(&self.place);
+            // Once a turn is recorded, its calls may be answered and the next turn begun by another
+            // handling before this one is gone. That turn's place in the list is not ours to take.
+            let is_ours =
+                turns.get(&self.place).is_some_and(|turn| Arc::ptr_eq(&turn.nudge, &self.nudge));
+            if is_ours {
+                turns.remove(&self.place);
+            }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::ids::{Partition, TenantId, ThreadId};
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_turn_leaves_the_next_one_in_the_list() {
+        let place = ThreadRef {
+            partition: Partition(0),
+            tenant: TenantId::new("acme").unwrap(),
+            thread: ThreadId::from_parts(1, 1),
+        };
+        let running = Running::new();
+        let first = running.enter(place.clone(), Sequence(2));
+        let second = running.enter(place.clone(), Sequence(7));
+        drop(first);
+        assert!(running.is_running(&place, Sequence(7)));
+        drop(second);
+        assert!(!running.is_running(&place, Sequence(7)));
     }
 }
