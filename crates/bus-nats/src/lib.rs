@@ -12,9 +12,11 @@
 //! - `journal`, `reads`, `schedules`: records
 //! - `queues`: deliveries
 //! - `live`, `artifacts`, `registry`
+//! - [`watch`], [`bare`]: for measuring from outside
 
 mod api;
 mod artifacts;
+pub mod bare;
 mod connect;
 mod journal;
 mod layout;
@@ -25,6 +27,7 @@ pub mod refusal;
 mod registry;
 mod schedules;
 pub mod settings;
+pub mod watch;
 
 pub use connect::NatsBus;
 pub use refusal::ConnectError;

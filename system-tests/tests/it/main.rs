@@ -15,6 +15,7 @@ mod dry_run;
 mod endings;
 mod everyday;
 mod files;
+mod fleet_bench;
 mod freezing;
 mod gateway;
 mod home;

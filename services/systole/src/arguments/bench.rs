@@ -4,11 +4,15 @@ use clap::{Args, Subcommand};
 
 /// `systole bench`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  systole bench --quick\n  systole bench --json")]
+#[command(after_help = "Examples:\n  systole bench --quick\n  systole bench --json\n  \
+                        systole bench --distributed")]
 pub(crate) struct Bench {
     /// Takes a few seconds; the numbers are rough.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Over NATS and Redis, which it starts and ends itself, with planners and workers as processes.
+    #[arg(long)]
+    pub(crate) distributed: bool,
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -76,4 +80,90 @@ pub(crate) enum BenchPart {
         #[arg(long)]
         pace: u32,
     },
+    /// The floor over JetStream.
+    Bare {
+        /// The server.
+        #[arg(long)]
+        nats: String,
+        /// Its streams.
+        #[arg(long)]
+        partitions: u16,
+        /// The model.
+        #[arg(long)]
+        url: String,
+        /// Runs at once.
+        #[arg(long)]
+        threads: usize,
+        /// How long runs begin.
+        #[arg(long)]
+        span_ms: u64,
+    },
+    /// The floor's other process.
+    BareWorker {
+        /// The server.
+        #[arg(long)]
+        nats: String,
+        /// Its streams.
+        #[arg(long)]
+        partitions: u16,
+    },
+    /// A worker with the bench's tools.
+    Worker {
+        #[command(flatten)]
+        servers: BenchServers,
+    },
+    /// Many runs over servers.
+    Fleet {
+        #[command(flatten)]
+        servers: BenchServers,
+        /// Runs at once.
+        #[arg(long)]
+        threads: usize,
+        /// How long runs begin.
+        #[arg(long)]
+        span_ms: u64,
+        /// Watches calls too.
+        #[arg(long)]
+        calls: bool,
+    },
+    /// Runs that wait for the model.
+    Waiting {
+        #[command(flatten)]
+        servers: BenchServers,
+        /// The model.
+        #[arg(long)]
+        url: String,
+        /// How many.
+        #[arg(long)]
+        threads: usize,
+        /// Inputs a second.
+        #[arg(long)]
+        per_second: u32,
+    },
+    /// As many silent replies, held by a program that does nothing else.
+    Streams {
+        /// The model.
+        #[arg(long)]
+        url: String,
+        /// Its name.
+        #[arg(long)]
+        model: String,
+        /// How many.
+        #[arg(long)]
+        threads: usize,
+    },
+}
+
+/// The servers of a part.
+#[derive(Debug, Args)]
+pub(crate) struct BenchServers {
+    /// NATS.
+    #[arg(long)]
+    pub(crate) nats: String,
+    /// Redis.
+    #[arg(long)]
+    pub(crate) redis: String,
+    /// Streams.
+    #[arg(long)]
+    pub(crate) partitions: u16,
 }

@@ -5,11 +5,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Serialize;
+
+use super::distributed::command as distributed;
 use super::processes::{ModelProcess, load, part};
 use super::report::Report;
 use super::{cold, disk, table};
 use crate::arguments::Bench;
 use crate::commands::Context;
+use crate::drill::servers::Programs;
 use crate::failure::{Exit, Failure};
 use crate::wiring;
 
@@ -44,17 +48,33 @@ const QUICK: Amount = Amount {
 /// Measures and prints.
 pub(crate) async fn bench(context: &Context, asked: &Bench) -> Result<Exit, Failure> {
     let folder = Folder::beside(&context.common.store)?;
+    if asked.distributed {
+        return over_servers(context, asked, &folder.0).await;
+    }
     let model = ModelProcess::start().await?;
     let amount = if asked.quick { QUICK } else { WHOLE };
     let bench = Parts { folder: &folder.0, model: &model, amount: &amount };
     let measured = bench.all().await;
     model.stop().await;
     let report = Report { quick: asked.quick, ..measured? };
-    let text = if asked.json {
-        let json = serde_json::to_string_pretty(&report);
+    print(&report, table::table, asked.json)
+}
+
+async fn over_servers(context: &Context, asked: &Bench, folder: &Path) -> Result<Exit, Failure> {
+    let programs = Programs::find(&context.environment)?;
+    let amount = if asked.quick { distributed::QUICK } else { distributed::WHOLE };
+    let bench = distributed::Bench { folder, programs: &programs, amount: &amount };
+    let measured = bench.all().await?;
+    let report = super::distributed::report::Report { quick: asked.quick, ..measured };
+    print(&report, super::distributed::table::table, asked.json)
+}
+
+fn print<T: Serialize>(report: &T, table: fn(&T) -> String, json: bool) -> Result<Exit, Failure> {
+    let text = if json {
+        let json = serde_json::to_string_pretty(report);
         json.map_err(|error| Failure::other("JSON", error))? + "\n"
     } else {
-        table::table(&report)
+        table(report)
     };
     io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::other("the report", error))?;
     Ok(Exit::Done)
@@ -130,7 +150,7 @@ impl Parts<'_> {
 }
 
 /// What is under way, for whoever waits.
-fn say(what: &str) {
+pub(crate) fn say(what: &str) {
     // Without anybody to tell, it is measured all the same.
     writeln!(io::stderr(), "bench: {what} …").unwrap_or_default();
 }

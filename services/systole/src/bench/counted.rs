@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use ports::BusError;
 use ports::journal::{Append, AppendError, Appended, Fence, Journal, Stored};
 use proto::envelope::Envelope;
-use proto::fact::{Fact, Outcome};
+use proto::fact::{Fact, Outcome, RunFinished};
 use proto::ids::{Sequence, TenantId, ThreadRef};
 use proto::record::Record;
 use proto::subject::{Leaf, Subject};
@@ -88,14 +88,13 @@ impl Counted {
     }
 }
 
-/// How a run ended, if this is the record that says so.
-fn outcome(append: &Append) -> Option<Outcome> {
-    let is_fact = append.subject.leaf == Leaf::Fact;
-    if !is_fact || !append.payload.windows(FINISHED.len()).any(|part| part == FINISHED) {
+/// How a run ended, if this fact says so.
+pub(crate) fn finished(payload: &[u8]) -> Option<RunFinished> {
+    if !payload.windows(FINISHED.len()).any(|part| part == FINISHED) {
         return None;
     }
-    match Envelope::decode(&append.payload).ok()?.body {
-        Record::Fact(Fact::RunFinished(finished)) => Some(finished.outcome),
+    match Envelope::decode(payload).ok()?.body {
+        Record::Fact(Fact::RunFinished(finished)) => Some(finished),
         Record::Fact(_)
         | Record::Input(_)
         | Record::ToolCall(_)
@@ -108,7 +107,9 @@ fn outcome(append: &Append) -> Option<Outcome> {
 #[async_trait]
 impl Journal for Counted {
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
-        let ended = outcome(&append).map(|outcome| (append.subject.thread.clone(), outcome));
+        let is_fact = append.subject.leaf == Leaf::Fact;
+        let ended = if is_fact { finished(&append.payload) } else { None };
+        let ended = ended.map(|ended| (append.subject.thread.clone(), ended.outcome));
         let began = Instant::now();
         let appended = self.inner.append(append).await;
         self.appends.add(began.elapsed());

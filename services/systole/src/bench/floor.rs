@@ -19,7 +19,7 @@ use crate::commands::Context;
 use crate::failure::Failure;
 
 /// Bytes of a record, about as long as the product's are.
-const RECORD: usize = 600;
+pub(crate) const RECORD: usize = 600;
 
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -108,7 +108,7 @@ async fn append(log: &Log) -> Result<(), Failure> {
 }
 
 /// A request like the product's after this many turns.
-fn request(turn: usize) -> Vec<u8> {
+pub(crate) fn request(turn: usize) -> Vec<u8> {
     let mut messages = vec![
         json!({"role": "system", "content": "You note numbers. ".repeat(60)}),
         json!({"role": "user", "content": "Note some numbers."}),

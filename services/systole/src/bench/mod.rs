@@ -5,9 +5,11 @@
 //! - [`processes`]: starting, weighing and ending them · [`part`]: one measurement inside its process
 //! - [`world`], [`counted`], [`files`]: the product as it always runs, with an ear on its journal
 //! - [`throughput`], [`overhead`], [`cold`], [`memory`], [`early`]: what is measured of it
+//! - [`distributed`]: the same as processes over servers
 //! - [`floor`], [`log`], [`disk`]: what it is compared with · [`model`], [`script`]: the model
 
 pub(crate) mod command;
+pub(crate) mod distributed;
 pub(crate) mod model;
 pub(crate) mod part;
 

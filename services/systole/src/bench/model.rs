@@ -63,7 +63,7 @@ pub(crate) async fn serve(asked: &BenchModel) -> Result<(), Failure> {
     }
 }
 
-fn until_alone() {
+pub(crate) fn until_alone() {
     // Whatever is said does not matter, only that nobody can say anything any more.
     io::copy(&mut io::stdin(), &mut io::sink()).unwrap_or_default();
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::distributed::{bare, fleet, waiting, worker};
 use super::{early, floor, memory, overhead, throughput};
 use crate::arguments::BenchPart;
 use crate::commands::Context;
@@ -27,6 +28,40 @@ pub(crate) async fn part(context: &Context, part: &BenchPart) -> Result<Exit, Fa
         BenchPart::Early { url, early_dispatch, pace } => {
             print(&early::measure(context, url, early_dispatch, *pace).await?)
         }
+        BenchPart::Bare { .. }
+        | BenchPart::BareWorker { .. }
+        | BenchPart::Worker { .. }
+        | BenchPart::Fleet { .. }
+        | BenchPart::Waiting { .. }
+        | BenchPart::Streams { .. } => Box::pin(over_servers(context, part)).await,
+    }
+}
+
+async fn over_servers(context: &Context, part: &BenchPart) -> Result<Exit, Failure> {
+    match part {
+        BenchPart::Bare { nats, partitions, url, threads, span_ms } => {
+            let span = Duration::from_millis(*span_ms);
+            print(&bare::measure(nats, *partitions, url, *threads, span).await?)
+        }
+        BenchPart::BareWorker { nats, partitions } => {
+            bare::worker(nats, *partitions).await.map(|()| Exit::Done)
+        }
+        BenchPart::Worker { servers } => Box::pin(worker::serve(context, servers)).await,
+        BenchPart::Fleet { servers, threads, span_ms, calls } => {
+            let span = Duration::from_millis(*span_ms);
+            print(&fleet::measure(servers, *threads, span, *calls).await?)
+        }
+        BenchPart::Waiting { servers, url, threads, per_second } => {
+            print(&waiting::measure(servers, url, *threads, *per_second).await?)
+        }
+        BenchPart::Streams { url, model, threads } => {
+            print(&waiting::streams(url, model, *threads).await?)
+        }
+        BenchPart::Throughput { .. }
+        | BenchPart::Floor { .. }
+        | BenchPart::Overhead { .. }
+        | BenchPart::Memory { .. }
+        | BenchPart::Early { .. } => Err(Failure::other("the bench", "a part without servers")),
     }
 }
 

@@ -74,6 +74,25 @@ impl ModelProcess {
     }
 }
 
+/// A process that ends when its standard input does, or when this is dropped.
+pub(crate) struct Helper(Child);
+
+impl Helper {
+    /// Starts the program with these words.
+    pub(crate) fn start(words: &[&str]) -> Result<Self, Failure> {
+        let mut command = quiet(SELF);
+        command.args(words).stdin(Stdio::piped());
+        let child = command.spawn();
+        child.map(Self).map_err(|error| Failure::other("a process of the bench", error))
+    }
+
+    pub(crate) async fn stop(mut self) {
+        if let Err(error) = self.0.kill().await {
+            tracing::debug!(%error, "a process of the bench had ended");
+        }
+    }
+}
+
 /// Runs one part in a process of its own; answers what it printed.
 pub(crate) async fn part<T: DeserializeOwned>(
     store: &std::path::Path,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use planner_core::toolbox::FINISH;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ pub(crate) const FAST: &str = "bench-fast";
 pub(crate) const ANSWER: &str = "bench-answer";
 /// Answers after ten seconds.
 pub(crate) const SLOW_MODEL: &str = "bench-slow";
+/// With the milliseconds behind it: silent that long, then like the fast one.
+pub(crate) const THINKING: &str = "bench-thinking-";
 /// With the words per second behind it: words, two calls, words; then answers.
 pub(crate) const PACED: &str = "bench-paced-";
 
@@ -75,11 +78,24 @@ pub(crate) fn reply(asked: &Asked) -> Vec<Step> {
     if let Some(pace) = model.strip_prefix(PACED) {
         return if turn == 0 { paced(asked, pace) } else { answer(Duration::ZERO) };
     }
+    if let Some(pause) = model.strip_prefix(THINKING) {
+        return thinking(asked, turn, pause);
+    }
     match model {
         FAST if turn < TURNS_WITH_CALLS => calls_only(asked, turn),
         SLOW_MODEL => answer(SLOW),
         _ => answer(Duration::ZERO),
     }
+}
+
+fn thinking(asked: &Asked, turn: usize, pause: &str) -> Vec<Step> {
+    let pause = Duration::from_millis(pause.parse().unwrap_or_default());
+    let mut steps =
+        if turn < TURNS_WITH_CALLS { calls_only(asked, turn) } else { answer(Duration::ZERO) };
+    if let Some(first) = steps.first_mut() {
+        first.pause = pause;
+    }
+    steps
 }
 
 fn answer(pause: Duration) -> Vec<Step> {
@@ -108,8 +124,11 @@ fn paced(asked: &Asked, pace: &str) -> Vec<Step> {
 
 /// Each call in two pieces, as providers send them; never the same arguments twice.
 fn calls(asked: &Asked, turn: usize, pause: Duration) -> Vec<Step> {
+    // The run's own way to end is on offer too; a call of it would not reach a worker.
+    let offered = asked.tools.iter().filter(|tool| tool.function.name != FINISH);
+    let tools: Vec<&Tool> = offered.collect();
     let call = |index: usize| {
-        let tool = asked.tools.get(index.checked_rem(asked.tools.len()).unwrap_or(0));
+        let tool = tools.get(index.checked_rem(tools.len()).unwrap_or(0));
         let name = tool.map_or("", |tool| tool.function.name.as_str());
         let number = turn.saturating_mul(CALLS).saturating_add(index);
         let opening = json!({"index": index, "id": format!("call_{number}"), "type": "function",
@@ -149,7 +168,7 @@ mod tests {
         let mut messages =
             vec![json!({"role": "system"}), json!({"role": "user", "content": "go"})];
         messages.extend(std::iter::repeat_n(turn, turns));
-        let tools = json!([{"type": "function", "function": {"name": "note"}}]);
+        let tools = ["note", FINISH].map(|name| json!({"function": {"name": name}}));
         let body = json!({"model": model, "messages": messages, "tools": tools});
         serde_json::from_value(body).unwrap()
     }
@@ -163,7 +182,8 @@ mod tests {
         for turn in 0..TURNS_WITH_CALLS {
             let said = text(&reply(&asked(FAST, turn)));
             let first = format!("\\\"n\\\":{}", turn * CALLS);
-            assert!(said.contains(&first) && said.contains("\"name\":\"note\""), "{said}");
+            assert!(said.contains(&first), "{said}");
+            assert_eq!(said.matches("\"name\":\"note\"").count(), CALLS, "{said}");
             assert!(said.contains("\"finish_reason\":\"tool_calls\""), "{said}");
         }
         let last = text(&reply(&asked(FAST, TURNS_WITH_CALLS)));
@@ -176,5 +196,9 @@ mod tests {
         let spoken: Duration = steps.iter().map(|step| step.pause).sum();
         assert_eq!(spoken, Duration::from_secs(3));
         assert_eq!(reply(&asked("bench-slow", 0)).first().unwrap().pause, SLOW);
+        let thinking = reply(&asked("bench-thinking-200", 1));
+        let pauses: Duration = thinking.iter().map(|step| step.pause).sum();
+        assert_eq!(pauses, Duration::from_millis(200));
+        assert_eq!(text(&thinking), text(&reply(&asked(FAST, 1))));
     }
 }

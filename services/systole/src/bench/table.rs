@@ -96,7 +96,7 @@ fn early(report: &Report) -> Vec<String> {
 }
 
 /// Columns as wide as their widest cell; all but the first are aligned to the right.
-fn rows<const N: usize>(lines: &[[String; N]]) -> Vec<String> {
+pub(crate) fn rows<const N: usize>(lines: &[[String; N]]) -> Vec<String> {
     let width = |column: usize| {
         let cells = lines.iter().filter_map(|line| line.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)

@@ -20,6 +20,15 @@ pub(crate) async fn worker(context: &Context, flags: &WorkerFlags) -> Result<Exi
     let found = sources::find(flags.bus.config.as_deref(), &context.environment, &flags.given())?;
     let settings = found.read(WorkerSettings::read)?;
     let tools = tools(context, &settings)?;
+    Box::pin(serve(context, &settings, &tools)).await
+}
+
+/// Serves these tools until it is told to stop.
+pub(crate) async fn serve(
+    context: &Context,
+    settings: &WorkerSettings,
+    tools: &[LoadedTool],
+) -> Result<Exit, Failure> {
     let switch = context.environment.text(kill::VARIABLE);
     let switch = KillSwitch::read(switch.as_deref()).map_err(|why| Failure::settings(vec![why]))?;
     let mut process = Process::start(settings.life).await?;
@@ -29,7 +38,7 @@ pub(crate) async fn worker(context: &Context, flags: &WorkerFlags) -> Result<Exi
     let connected =
         process.unless_asked(Servers::connect(&settings.bus, "worker", &switch)).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };
-    let worker = servers.worker(&settings, &tools, &context.environment, metrics).await?;
+    let worker = servers.worker(settings, tools, &context.environment, metrics).await?;
     servers.guard(&process.health);
     let shutdown = Shutdown::new();
     let stopping = shutdown.clone();

@@ -58,12 +58,21 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts NATS.
+    /// Starts NATS as it is without settings.
     pub(crate) async fn nats(program: &Path, folder: &Path) -> Result<Self, Failure> {
+        Self::nats_with(program, folder, "").await
+    }
+
+    /// Starts NATS; `more` are further settings of JetStream.
+    pub(crate) async fn nats_with(
+        program: &Path,
+        folder: &Path,
+        more: &str,
+    ) -> Result<Self, Failure> {
         let port = free_port()?;
         let store = folder.join("nats");
         let lines = format!(
-            "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}\" }}\n",
+            "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}\", {more} }}\n",
             store.display()
         );
         let config = folder.join("nats.conf");
@@ -97,6 +106,11 @@ impl Server {
             sleep(Duration::from_millis(10)).await;
         }
         Ok(())
+    }
+
+    /// Its process; nothing once it has ended.
+    pub(crate) async fn id(&self) -> Option<u32> {
+        self.child.lock().await.id()
     }
 
     /// Ends it as a crash does, and starts it again where it stood after `away`.

@@ -138,7 +138,8 @@ impl World {
     }
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
+/// Writes a file below a folder.
+pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let path = folder.join(name);
     let parent = path.parent().unwrap_or(folder);
     let written = std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&path, text));
@@ -146,7 +147,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
 }
 
 /// The program without anything of the surroundings that could change what it does.
-fn command(folder: &Path, words: &[&str]) -> Command {
+pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(SELF);
     command.args(words).current_dir(folder).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -160,7 +161,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    async fn start(mut command: Command, log: &Path) -> Result<Self, Failure> {
+    /// Starts it and waits until it says where it listens; `log` takes what else it says.
+    pub(crate) async fn start(mut command: Command, log: &Path) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::other("a process of the drill", error);
         let log = std::fs::File::options().create(true).append(true).open(log).map_err(failed)?;
         let mut child = command.stderr(log).spawn().map_err(failed)?;
@@ -176,7 +178,8 @@ impl Node {
         Ok(Self { child, address })
     }
 
-    async fn until_ready(&mut self) -> Result<(), Failure> {
+    /// Waits until it says that it is ready.
+    pub(crate) async fn until_ready(&mut self) -> Result<(), Failure> {
         let latest = Instant::now() + READY;
         let client = reqwest::Client::new();
         let url = format!("http://{}/readyz", self.address);
@@ -188,6 +191,11 @@ impl Node {
             sleep(Duration::from_millis(20)).await;
         }
         Err(Failure::other("a process of the drill", "it does not become ready"))
+    }
+
+    /// Its process; nothing once it has ended.
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.child.id()
     }
 
     /// A sum of samples of `/metrics` whose series begins so.

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use bus_nats::bare::Bare;
+pub(crate) use bus_nats::watch::Seen;
 use bus_nats::{ConnectError, Login, NatsBus, Settings};
+use futures_util::stream::BoxStream;
 use gateway::{Gateway, GatewayPorts};
 use planner::{AgentBook, Config, Planner};
 use ports::BusError;
@@ -68,6 +71,14 @@ impl Servers {
     /// They, as ports.
     pub(crate) fn ports(&self) -> &Ports {
         &self.ports
+    }
+
+    /// Records as they are stored from now on.
+    pub(crate) async fn watch(
+        &self,
+        leaves: &[&str],
+    ) -> Result<BoxStream<'static, Result<Seen, BusError>>, BusError> {
+        self.bus.watch(leaves).await
     }
 
     /// A process without its bus is not ready.
