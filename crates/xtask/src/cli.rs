@@ -9,7 +9,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::house::House;
 use crate::process::Stopwatch;
-use crate::{mutants, real_model, say, servers, setup, simulate, steps, streams, tidy};
+use crate::up::{DownArgs, UpArgs};
+use crate::{mutants, real_model, say, servers, setup, simulate, steps, streams, tidy, up};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -45,6 +46,10 @@ enum Chore {
     Docs,
     /// Spelling
     Typos,
+    /// Start what docker-compose.yml says from programs of this machine
+    Up(UpArgs),
+    /// Stop what `up` started
+    Down(DownArgs),
     /// Install what the other commands need under the target folder
     Setup,
     /// What CI runs, in its order
@@ -103,6 +108,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<()> {
         Chore::Deny => steps::deny(&house),
         Chore::Docs => steps::docs(&house),
         Chore::Typos => steps::typos(&house),
+        Chore::Up(args) => up::up(&house, &args),
+        Chore::Down(args) => up::down(&house, &args),
         Chore::Setup => {
             servers::setup(&house);
             setup::run(&house)

@@ -2,7 +2,8 @@
 //!
 //! In reading order: [`house`] (where things lie), [`process`] (how programs are started),
 //! [`setup`] (tools from the ordinary registries), [`steps`] (one function per chore),
-//! [`simulate`] and [`mutants`], [`streams`], [`tidy`] (rules that no other tool knows).
+//! [`simulate`] and [`mutants`], [`streams`], [`tidy`] (rules that no other tool knows), `up` (what
+//! docker-compose.yml says, without an engine).
 
 pub mod cli;
 pub mod house;
@@ -15,6 +16,7 @@ pub mod simulate;
 pub mod steps;
 pub mod streams;
 pub mod tidy;
+mod up;
 
 pub use cli::main;
 

@@ -17,6 +17,13 @@ pub struct Pin {
     version: &'static str,
 }
 
+impl Pin {
+    /// The version.
+    pub fn version(self) -> &'static str {
+        self.version
+    }
+}
+
 /// Runs the tests.
 pub const NEXTEST: Pin = Pin {
     tool: "cargo-nextest",

@@ -6,6 +6,7 @@ mod approvals;
 mod cancels;
 mod checks;
 mod code;
+mod compose;
 mod demo;
 mod deployment;
 mod dev;

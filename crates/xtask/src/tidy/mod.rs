@@ -1,6 +1,7 @@
 //! Rules that no other tool knows. Each is a pure function from texts to problems, and each
 //! problem says how to repair it.
 
+pub mod compose;
 pub mod edges;
 pub mod generated;
 pub mod names;
@@ -84,6 +85,7 @@ pub fn problems(house: &House) -> Result<Vec<Problem>> {
     }
     problems.extend(generated::check(&files)?);
     problems.extend(pages::check(&files));
+    problems.extend(compose::check(&files));
     Ok(problems)
 }
 
