@@ -35,13 +35,18 @@ impl NatsBus {
     /// Connects, checks the server and creates or migrates what is missing. While the servers
     /// cannot be reached it tries again, until `settings.connect` has passed.
     pub async fn connect(settings: Settings) -> Result<Self, ConnectError> {
-        let (losses, lost) = watch::channel(0);
-        let client = reach(&settings, losses).await?;
-        let bus = Self { client, settings: Arc::new(settings), known: Arc::default(), lost };
+        let bus = Self::reach(settings).await?;
         bus.check_version()?;
         bus.find_jetstream().await?;
         layout::ensure(&bus).await?;
         Ok(bus)
+    }
+
+    /// Connects and does nothing more.
+    pub(crate) async fn reach(settings: Settings) -> Result<Self, ConnectError> {
+        let (losses, lost) = watch::channel(0);
+        let client = reach(&settings, losses).await?;
+        Ok(Self { client, settings: Arc::new(settings), known: Arc::default(), lost })
     }
 
     fn check_version(&self) -> Result<(), ConnectError> {
@@ -84,7 +89,7 @@ impl NatsBus {
 }
 
 /// Whether the server says that it keeps nothing, or nothing for this account.
-fn is_off(error: &ApiError) -> bool {
+pub(crate) fn is_off(error: &ApiError) -> bool {
     [10076, 10039].contains(&error.err_code)
 }
 

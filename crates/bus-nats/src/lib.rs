@@ -13,11 +13,13 @@
 //! - `queues`: deliveries
 //! - `live`, `artifacts`, `registry`
 //! - [`watch`], [`bare`]: for measuring from outside
+//! - [`inspect`]: what servers say of themselves
 
 mod api;
 mod artifacts;
 pub mod bare;
 mod connect;
+pub mod inspect;
 mod journal;
 mod layout;
 mod live;

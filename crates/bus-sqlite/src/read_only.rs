@@ -9,6 +9,7 @@ use bytes::Bytes;
 use ports::BusError;
 use ports::artifacts::Artifacts;
 use ports::clock::Clock;
+use ports::deployment::StoreFacts;
 use ports::journal::{Append, AppendError, Appended, Fence, Journal, Stored};
 use proto::ids::{ArtifactId, Sequence, TenantId, ThreadRef};
 use proto::observation::ArtifactRef;
@@ -22,7 +23,7 @@ use crate::open::{identify, open_reader, open_unchanging};
 use crate::readers::Readers;
 use crate::rows::thread_key;
 use crate::schema::Found;
-use crate::{SqliteBus, artifacts, schedules, schema};
+use crate::{Durability, SqliteBus, artifacts, schedules, schema};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -51,6 +52,19 @@ impl SqliteBus {
             .map_err(|error| BusError::Unavailable(format!("no thread: {error}")))?;
         Ok(SqliteReader { readers, clock })
     }
+}
+
+/// What an existing store says of itself, whether or not another process runs on it. Whether its
+/// commits are synced is not in the file: its owner's `durability` says it.
+pub fn inspect(path: &Path, durability: Durability) -> Result<StoreFacts, BusError> {
+    let conn = open_beside_log(path)?;
+    identify(&conn, path)?;
+    let wrong = |error: rusqlite::Error| fault_at_open(&error, path);
+    let mode = conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(wrong)?;
+    let refuse = |error: std::io::Error| BusError::Refused(error.to_string());
+    let bytes = std::fs::metadata(path).map_err(refuse)?.len();
+    let synced = durability == Durability::Full;
+    Ok(StoreFacts { synced, journal_mode: mode, bytes })
 }
 
 /// A connection that sees the write-ahead log too. Where nothing can be written, not even the log's

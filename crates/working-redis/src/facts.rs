@@ -1,5 +1,8 @@
 //! What the server says of itself.
 
+/// The oldest version of Redis that has the commands that are used.
+const OLDEST: (u32, u32) = (6, 2);
+
 /// What `INFO` tells, as far as it matters here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -13,6 +16,8 @@ pub struct Facts {
     pub eviction_policy: Option<String>,
     /// The bound of its memory in bytes; zero is none.
     pub memory_limit: Option<u64>,
+    /// How many of them are taken.
+    pub memory_used: Option<u64>,
     /// Whether each write is logged to its disk.
     pub append_only: Option<bool>,
 }
@@ -31,8 +36,14 @@ impl Facts {
             compatible: major_minor(compatible),
             eviction_policy: field("maxmemory_policy").map(str::to_owned),
             memory_limit: field("maxmemory").and_then(|bytes| bytes.parse().ok()),
+            memory_used: field("used_memory").and_then(|bytes| bytes.parse().ok()),
             append_only: field("aof_enabled").map(|flag| flag == "1"),
         }
+    }
+
+    /// Whether it certainly lacks commands that are used.
+    pub fn is_too_old(&self) -> bool {
+        self.compatible.is_some_and(|version| version < OLDEST)
     }
 }
 
@@ -47,7 +58,7 @@ mod tests {
 
     #[test]
     fn redis_and_valkey_are_told_apart() {
-        let redis = "# Server\r\nredis_version:7.0.15\r\nmaxmemory:1048576\r\n\
+        let redis = "# Server\r\nredis_version:7.0.15\r\nused_memory:7\r\nmaxmemory:1048576\r\n\
                      maxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n";
         let facts = Facts {
             product: "redis".to_owned(),
@@ -55,6 +66,7 @@ mod tests {
             compatible: Some((7, 0)),
             eviction_policy: Some("allkeys-lru".to_owned()),
             memory_limit: Some(1_048_576),
+            memory_used: Some(7),
             append_only: Some(false),
         };
         assert_eq!(Facts::read(redis), facts);

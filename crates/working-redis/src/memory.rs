@@ -26,7 +26,6 @@ const MOST_SAMPLES: usize = 1000;
 const MOST_LISTED: usize = 10_000;
 /// Keeping times stay below what the server takes.
 const LONGEST: Duration = Duration::from_hours(24 * 365);
-const OLDEST: (u32, u32) = (6, 2);
 /// How long to wait between two tries at start.
 const START_PAUSE: Duration = Duration::from_millis(250);
 
@@ -43,11 +42,20 @@ impl RedisMemory {
     /// the wait is logged, until `settings.connect` has passed: [`BusError::Unavailable`]. A wrong
     /// login, wrong settings or a server that is too old are [`BusError::Refused`] at once.
     pub async fn connect(settings: Settings) -> Result<Self, BusError> {
-        let settings = Arc::new(settings);
-        let link = Arc::new(Link::new(Arc::clone(&settings))?);
-        let memory = Self { link, keys: Keys::new(&settings.prefix), settings };
+        let memory = Self::unasked(settings)?;
         memory.wait_for_server().await?;
         Ok(memory)
+    }
+
+    fn unasked(settings: Settings) -> Result<Self, BusError> {
+        let settings = Arc::new(settings);
+        let link = Arc::new(Link::new(Arc::clone(&settings))?);
+        Ok(Self { link, keys: Keys::new(&settings.prefix), settings })
+    }
+
+    /// What a server says of itself, whatever its version. It is asked once and not waited for.
+    pub async fn inspect(settings: Settings) -> Result<Facts, BusError> {
+        Self::unasked(settings)?.facts().await
     }
 
     async fn wait_for_server(&self) -> Result<(), BusError> {
@@ -123,7 +131,7 @@ impl RedisMemory {
 
 fn check_version(facts: &Facts) -> Result<(), BusError> {
     match facts.compatible {
-        Some(version) if version < OLDEST => Err(BusError::Refused(format!(
+        Some(_) if facts.is_too_old() => Err(BusError::Refused(format!(
             "{} {} is too old: Redis 6.2 or newer, or Valkey, is needed",
             facts.product, facts.version
         ))),

@@ -4,7 +4,7 @@
 //! · [`session`]: one watched run · [`follow`], [`screen`]: what is seen · [`engine`], [`staff`],
 //! [`wiring`]: what runs · [`control`]: the door to a running process · [`demo`]: the demo's world ·
 //! [`mod@bench`]: what it reaches · [`nodes`]: processes of a distributed deployment
-//! · [`drill`]: what is left of the promises when they are killed
+//! · [`doctor`]: what they guarantee, [`drill`]: what is left of it when they are killed
 
 mod agent_files;
 mod arguments;
@@ -13,6 +13,7 @@ mod brake;
 mod commands;
 mod control;
 mod demo;
+mod doctor;
 mod drill;
 mod engine;
 mod failure;

@@ -15,6 +15,7 @@ use crate::commands::{
     rehearse, run, show, threads, tools, worker,
 };
 use crate::demo::{service, tool};
+use crate::doctor::command as doctor;
 use crate::drill::command as drill;
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
@@ -122,6 +123,7 @@ async fn carry_out_node(context: &Context, command: NodeCommand) -> Result<Exit,
         NodeCommand::Gateway(flags) => Box::pin(gateway::gateway(context, &flags)).await,
         NodeCommand::Send(asked) => clients::send(context, &asked).await,
         NodeCommand::Tail(asked) => clients::tail(context, &asked).await,
+        NodeCommand::Doctor(asked) => Box::pin(doctor::doctor(context, &asked)).await,
         NodeCommand::Drill(asked) => Box::pin(drill::drill(context, &asked)).await,
     }
 }

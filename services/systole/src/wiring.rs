@@ -1,6 +1,7 @@
 //! Which technology stands behind each port: the only place that names adapters. This file has the
-//! embedded mode, [`servers`] the distributed one.
+//! embedded mode, [`servers`] the distributed one, [`doctor`] what is asked of either.
 
+pub(crate) mod doctor;
 pub(crate) mod endings;
 pub(crate) mod servers;
 

@@ -31,10 +31,15 @@ pub(crate) struct Redis {
 
 impl Redis {
     pub(crate) fn start(home: &Home, program: &Path) -> Self {
+        Self::start_with(home, program, &[])
+    }
+
+    /// The same with more words.
+    pub(crate) fn start_with(home: &Home, program: &Path, more: &[&str]) -> Self {
         let port = free_port();
         let mut command = Command::new(program);
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
-        command.arg("--dir").arg(home.path()).stdin(Stdio::null());
+        command.arg("--dir").arg(home.path()).args(more).stdin(Stdio::null());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         until("Redis takes connections", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         Self { child, port }
@@ -42,6 +47,14 @@ impl Redis {
 
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// One command over the plain protocol; answers with the first line.
+    pub(crate) fn say(&self, words: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.write_all(format!("{words}\r\n").as_bytes()).unwrap();
+        BufReader::new(stream).lines().next().unwrap().unwrap()
     }
 }
 
@@ -78,7 +91,8 @@ impl Nats {
         Self::with_lines(home, program, port, &format!("listen: \"127.0.0.1:{port}\"\n"))
     }
 
-    fn with_lines(home: &Home, program: PathBuf, port: u16, lines: &str) -> Self {
+    /// One with a whole configuration of its own, written for `port`.
+    pub(crate) fn with_lines(home: &Home, program: PathBuf, port: u16, lines: &str) -> Self {
         home.write("nats.conf", lines);
         let config = home.path().join("nats.conf");
         let mut nats = Self { program, config, port, child: None };
@@ -128,7 +142,7 @@ impl Drop for Nats {
     }
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -142,7 +156,10 @@ pub(crate) struct Node {
 impl Node {
     /// Starts a command and reads where it listens.
     pub(crate) fn start(home: &Home, name: &str, words: &[&str]) -> Self {
-        let mut command = home.command(words);
+        Self::start_command(home, name, home.command(words))
+    }
+
+    fn start_command(home: &Home, name: &str, mut command: Command) -> Self {
         let log = home.path().join(format!("{name}.log"));
         let log = fs::File::options().create(true).append(true).open(log).unwrap();
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
@@ -192,6 +209,18 @@ impl Node {
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}/v1", self.address)
+    }
+
+    /// Waits until it has been ended by a signal, as by a kill point.
+    pub(crate) fn until_killed(&mut self) {
+        let mut code = Some(0);
+        until(&format!("{} is killed", self.name), || {
+            self.child.try_wait().unwrap().is_some_and(|status| {
+                code = status.code();
+                true
+            })
+        });
+        assert_eq!(code, None, "{} ended by itself", self.name);
     }
 
     /// Ends it as a crash does.
@@ -246,10 +275,15 @@ pub(crate) struct Deployment {
 
 /// The agent orders what it is told: it looks first, then books, which must not happen twice.
 const AGENT: &str = "name: clerk\nrole: You book what you are told.\nmodel: rehearsal\n\
-                     tools: [look, book]\n";
+                     tools: [look, book, sign]\n";
 
 const REHEARSAL: &str = "\
 rules:
+  - when: { last: user, user_matches: 'sign (\\w+)' }
+    say: I sign it, if I may.
+    calls: [{ tool: sign, arguments: { order: '{{user.1}}' } }]
+  - when: { called: [sign] }
+    say: 'Done: {{observed.sign|unknown}}'
   - when: { last: user, user_matches: 'order (\\w+)' }
     say: I look first.
     calls: [{ tool: look, arguments: { order: '{{user.1}}' } }]
@@ -275,6 +309,13 @@ tools:
     effect: irreversible
     timeout_ms: 5000
     run: { command: [/bin/sh, -c, 'echo \"$0\" >> effects.log; sleep 0.5; echo \"booked $0\"', '{order}'] }
+  - name: sign
+    description: Signs an order for good; a person has to agree.
+    parameters: { order: { type: string, required: true, description: Which order. } }
+    effect: irreversible
+    approval: always
+    timeout_ms: 5000
+    run: { command: [/bin/sh, -c, 'echo \"$0\" >> effects.log; echo \"signed $0\"', '{order}'] }
 ";
 
 impl Deployment {
@@ -305,9 +346,29 @@ impl Deployment {
     }
 
     fn node(&self, name: &str, words: &[&str]) -> Node {
+        self.node_that_ends(name, words, "")
+    }
+
+    /// A node that is killed at a point, if one is named.
+    fn node_that_ends(&self, name: &str, words: &[&str], point: &str) -> Node {
         let redis = self.redis.as_ref().map(Redis::url);
         let more: Vec<&str> = redis.iter().flat_map(|url| ["--redis", url]).collect();
-        Node::start(&self.home, name, &[words, &COMMON, &STREAMS, &more].concat())
+        let mut command = self.home.command([words, &COMMON, &STREAMS, &more].concat());
+        command.env("SYSTOLE_KILL_POINT", point);
+        Node::start_command(&self.home, name, command)
+    }
+
+    /// A planner that is killed at a point.
+    pub(crate) fn planner_that_ends(&self, point: &str) -> Node {
+        let (nats, model) = (self.nats.url(), self.model.url());
+        let words = ["planner", "--agents", "agents", "--base-url", &model, "--nats", &nats];
+        self.node_that_ends(&format!("planner-{point}"), &words, point)
+    }
+
+    /// A gateway that is killed at a point.
+    pub(crate) fn gateway_that_ends(&self, point: &str) -> Node {
+        let nats = self.nats.url();
+        self.node_that_ends(&format!("gateway-{point}"), &["gateway", "--nats", &nats], point)
     }
 
     /// A worker of its own.

@@ -11,6 +11,7 @@ mod demo;
 mod deployment;
 mod dev;
 mod distributed;
+mod doctor;
 mod documents;
 mod dry_run;
 mod endings;

@@ -28,7 +28,7 @@ pub(crate) use self::drill::Drill;
 pub(crate) use self::files::{Agents, FileCommand, New};
 pub(crate) use self::freeze::{Freeze, Targets, Thaw};
 pub(crate) use self::nodes::{
-    BusFlags, GatewayFlags, Given, NodeCommand, PlannerFlags, WorkerFlags,
+    BusFlags, DoctorFlags, GatewayFlags, Given, NodeCommand, PlannerFlags, WorkerFlags,
 };
 pub(crate) use self::rehearse::{Rehearse, RehearseTask};
 pub(crate) use self::run::{ModelChoice, Run};

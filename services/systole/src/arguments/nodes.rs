@@ -21,6 +21,11 @@ pub(crate) enum NodeCommand {
     Send(Send),
     /// Shows a thread of a distributed deployment until its run is over.
     Tail(Tail),
+    /// Tells what this deployment, or this store, really guarantees.
+    #[command(
+        after_help = "Examples:\n  systole doctor\n  systole doctor --nats nats://n1:4222 --monitor http://n1:8222"
+    )]
+    Doctor(DoctorFlags),
     /// Ends real processes at every point of their work and shows what is left of the promises.
     Drill(Drill),
 }
@@ -37,6 +42,7 @@ impl NodeCommand {
             Self::Send(send) => send.json,
             Self::Tail(tail) => tail.json,
             Self::Drill(drill) => drill.json,
+            Self::Doctor(doctor) => doctor.json,
             Self::Planner(_) | Self::Worker(_) | Self::Gateway(_) => false,
         }
     }
@@ -223,6 +229,28 @@ impl GatewayFlags {
     }
 }
 
+/// `systole doctor`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DoctorFlags {
+    /// The monitoring address of a NATS server; once for each server.
+    #[arg(long, value_name = "URL")]
+    pub(crate) monitor: Vec<String>,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The servers; without them the store in one file is judged.
+    #[command(flatten)]
+    pub(crate) bus: BusFlags,
+}
+
+impl DoctorFlags {
+    /// What was given.
+    pub(crate) fn given(&self) -> Vec<Given> {
+        let monitor = (!self.monitor.is_empty()).then(|| self.monitor.join(","));
+        [vec![("monitor", monitor)], self.bus.given()].concat()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,12 +269,10 @@ mod tests {
             life: life.clone(),
         };
         let gateway = GatewayFlags { keys: None, bus: bus.clone(), life: life.clone() };
+        let doctor = DoctorFlags { monitor: Vec::new(), json: false, bus: bus.clone() };
         let worker = WorkerFlags { tools: Vec::new(), slots: None, bus, life };
-        let mut named: Vec<&str> = [planner.given(), worker.given(), gateway.given()]
-            .concat()
-            .iter()
-            .map(|given| given.0)
-            .collect();
+        let given = [planner.given(), worker.given(), gateway.given(), doctor.given()];
+        let mut named: Vec<&str> = given.concat().iter().map(|given| given.0).collect();
         named.sort_unstable();
         named.dedup();
         let mut all: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();

@@ -47,6 +47,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     without("tools", "SYSTOLE_TOOLS"),
     with("slots", "SYSTOLE_SLOTS", "16"),
     without("keys", "SYSTOLE_KEYS"),
+    without("monitor", "SYSTOLE_MONITOR"),
 ];
 
 /// The setting of that name.

@@ -145,6 +145,31 @@ impl GatewaySettings {
     }
 }
 
+/// Of `doctor`.
+#[derive(Clone, Debug)]
+pub(crate) struct DoctorSettings {
+    pub(crate) bus: BusSettings,
+    /// Monitoring addresses of the servers of the bus.
+    pub(crate) monitors: Vec<String>,
+}
+
+impl DoctorSettings {
+    /// Reads them; `problems` are those of the file.
+    pub(crate) fn read(sources: &Sources, problems: &[Problem]) -> Result<Self, Problems> {
+        let mut reader = Reader::new(sources, problems);
+        let bus = reader.bus();
+        let text = reader.text("monitor").unwrap_or_default();
+        let given = text.split(',').map(str::trim).filter(|url| !url.is_empty());
+        let monitors: Vec<String> = given.map(|url| url.trim_end_matches('/').to_owned()).collect();
+        let is_http = |url: &&String| !url.starts_with("http://") && !url.starts_with("https://");
+        if let Some(wrong) = monitors.iter().find(is_http) {
+            let expected = "http://host:8222";
+            reader.problem("monitor", expected, &format!("`{wrong}`"), "write such an address");
+        }
+        reader.finish(Self { bus, monitors })
+    }
+}
+
 impl BusSettings {
     /// Reads them; `problems` are those of the file.
     pub(crate) fn read(sources: &Sources, problems: &[Problem]) -> Result<Self, Problems> {

@@ -20,6 +20,11 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// Whether any source says something about it.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.sources.get(name).is_some()
+    }
+
     /// Makes settings of it, or one failure that tells all problems.
     pub(crate) fn read<T>(
         &self,

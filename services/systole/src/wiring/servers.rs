@@ -160,12 +160,12 @@ impl Servers {
 }
 
 /// Addresses without what may be secret in them.
-fn shown(settings: &BusSettings) -> Vec<&str> {
+pub(crate) fn shown(settings: &BusSettings) -> Vec<&str> {
     let without = |server: &'_ str| server.rsplit_once('@').map_or(0, |(secret, _)| secret.len());
     settings.servers.iter().map(|server| server.get(without(server)..).unwrap_or("")).collect()
 }
 
-fn nats(settings: &BusSettings, name: &str) -> Settings {
+pub(super) fn nats(settings: &BusSettings, name: &str) -> Settings {
     let login = match settings.login.clone() {
         BusLogin::None => Login::None,
         BusLogin::Password { user, password } => Login::Password { user, password },
@@ -187,23 +187,28 @@ fn nats(settings: &BusSettings, name: &str) -> Settings {
 }
 
 async fn working_memory(settings: &BusSettings) -> Result<Arc<dyn WorkingMemory>, Failure> {
-    let Some(redis) = &settings.redis else {
+    let Some(wanted) = redis(settings) else {
         tracing::warn!(
             "there is no working memory (no --redis): repeatable calls may run twice at once, and \
              a turn that is taken over is sealed without its words"
         );
         return Ok(Arc::new(NoWorkingMemory));
     };
-    let wanted = working_redis::Settings {
+    let memory = RedisMemory::connect(wanted).await.map_err(|error| no_memory(&error))?;
+    tracing::info!("Redis is there");
+    Ok(Arc::new(memory))
+}
+
+/// How working memory is reached, if there is one.
+pub(super) fn redis(settings: &BusSettings) -> Option<working_redis::Settings> {
+    let redis = settings.redis.as_ref()?;
+    Some(working_redis::Settings {
         user: redis.user.clone(),
         password: redis.password.clone(),
         root_certificates: redis.root_certificates.clone(),
         connect: settings.wait,
         ..working_redis::Settings::new(&*redis.address)
-    };
-    let memory = RedisMemory::connect(wanted).await.map_err(|error| no_memory(&error))?;
-    tracing::info!("Redis is there");
-    Ok(Arc::new(memory))
+    })
 }
 
 fn no_memory(error: &BusError) -> Failure {
