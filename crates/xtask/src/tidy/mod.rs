@@ -9,6 +9,7 @@ pub mod pages;
 pub mod purity;
 pub mod sizes;
 pub mod source;
+pub mod stories;
 pub mod words;
 
 use std::fs;
@@ -86,6 +87,7 @@ pub fn problems(house: &House) -> Result<Vec<Problem>> {
     problems.extend(generated::check(&files)?);
     problems.extend(pages::check(&files));
     problems.extend(compose::check(&files));
+    problems.extend(stories::check(&files));
     Ok(problems)
 }
 

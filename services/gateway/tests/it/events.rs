@@ -214,10 +214,19 @@ async fn text_is_told_as_it_comes_with_turn_and_offset() {
     assert_eq!((&told[2].data["turn"], &told[2].id), (&json!(1), &None));
     assert_eq!(told[2].data["sequence"], json!(at));
     assert_eq!(delta(&events.next().await.unwrap()), ("delta", &json!(3), &json!("far")));
-    // A start that was given up speaks no more.
+}
+
+#[tokio::test]
+async fn words_of_a_start_that_was_given_up_are_not_told() {
+    let world = World::new().await;
+    let thread = world.begin("hello").await;
+    let mut events = world.events(&thread).await;
+    let at = world.append(&thread, Leaf::Fact, started(1)).await;
+    world.say(&thread, at, 0, "so ").await;
+    events.until("delta").await;
     let again = world.append(&thread, Leaf::Fact, started(2)).await;
     events.until("turn_started").await;
-    world.say(&thread, at, 6, "lost").await;
+    world.say(&thread, at, 3, "lost").await;
     world.say(&thread, again, 0, "anew").await;
     assert_eq!(delta(&events.next().await.unwrap()), ("delta", &json!(0), &json!("anew")));
 }
