@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::deployment::{Deployment, Node, nats_program, redis_program};
 
-fn send(node: &Node, line: &str, headers: &str, body: &str) -> TcpStream {
+pub(crate) fn send(node: &Node, line: &str, headers: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(node.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     let request = format!(
@@ -20,7 +20,7 @@ fn send(node: &Node, line: &str, headers: &str, body: &str) -> TcpStream {
     stream
 }
 
-fn post(node: &Node, path: &str, headers: &str, body: &Value) -> (u16, Value) {
+pub(crate) fn post(node: &Node, path: &str, headers: &str, body: &Value) -> (u16, Value) {
     let mut answer = String::new();
     let line = format!("POST {path}");
     send(node, &line, headers, &body.to_string()).read_to_string(&mut answer).unwrap();
@@ -30,14 +30,14 @@ fn post(node: &Node, path: &str, headers: &str, body: &Value) -> (u16, Value) {
 }
 
 /// Lines of an event stream.
-struct Events {
+pub(crate) struct Events {
     lines: BufReader<TcpStream>,
     /// The last id that was told.
-    id: String,
+    pub(crate) id: String,
 }
 
 impl Events {
-    fn open(node: &Node, thread: &str, last: Option<&str>) -> Self {
+    pub(crate) fn open(node: &Node, thread: &str, last: Option<&str>) -> Self {
         let headers = last.map(|id| format!("last-event-id: {id}\r\n")).unwrap_or_default();
         let line = format!("GET /v1/threads/{thread}/events");
         let lines = BufReader::new(send(node, &line, &headers, ""));
@@ -63,7 +63,7 @@ impl Events {
         }
     }
 
-    fn until(&mut self, kind: &str) -> Vec<Value> {
+    pub(crate) fn until(&mut self, kind: &str) -> Vec<Value> {
         let mut all = Vec::new();
         while let Some(event) = self.next() {
             let found = event["type"] == kind;

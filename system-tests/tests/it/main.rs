@@ -23,6 +23,7 @@ mod gateway;
 mod home;
 mod interrupts;
 mod journal;
+mod kill_points;
 mod kills;
 mod printed;
 mod rehearse;

@@ -4,6 +4,7 @@
 pub mod compose;
 pub mod edges;
 pub mod generated;
+pub mod kill_points;
 pub mod names;
 pub mod pages;
 pub mod purity;
@@ -88,6 +89,7 @@ pub fn problems(house: &House) -> Result<Vec<Problem>> {
     problems.extend(pages::check(&files));
     problems.extend(compose::check(&files));
     problems.extend(stories::check(&files));
+    problems.extend(kill_points::check(&files));
     Ok(problems)
 }
 

@@ -19,13 +19,13 @@ use crate::wiring::servers::Servers;
 pub(crate) async fn gateway(context: &Context, flags: &GatewayFlags) -> Result<Exit, Failure> {
     let found = sources::find(flags.bus.config.as_deref(), &context.environment, &flags.given())?;
     let settings = found.read(GatewaySettings::read)?;
+    let switch = KillSwitch::of(&context.environment)?;
     let mut process = Process::start(settings.life).await?;
     let metrics = Metrics::new();
     // Until there is more to serve, health is served on the same address.
     let mut waiting = TaskSet::new();
     let listener = process.listener()?;
     process.serve(&mut waiting, vec![metrics.registry().clone()]);
-    let switch = KillSwitch::default();
     let connecting = Servers::connect(&settings.bus, "gateway", &switch);
     let connected = process.unless_asked(connecting).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };

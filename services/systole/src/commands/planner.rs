@@ -9,7 +9,7 @@ use crate::agent_files::Disk;
 use crate::arguments::PlannerFlags;
 use crate::failure::{Exit, Failure};
 use crate::nodes::agents::load_all;
-use crate::nodes::kill::{self, KillSwitch};
+use crate::nodes::kill::KillSwitch;
 use crate::nodes::process::Process;
 use crate::nodes::settings::PlannerSettings;
 use crate::nodes::sources;
@@ -22,8 +22,7 @@ pub(crate) async fn planner(context: &Context, flags: &PlannerFlags) -> Result<E
     let agents = load_all(&Disk, &settings.agents, settings.model.as_deref())?;
     let names: Vec<String> = agents.iter().map(|agent| agent.name.to_string()).collect();
     tracing::info!(agents = names.join(", "), "agents are loaded");
-    let switch = context.environment.text(kill::VARIABLE);
-    let switch = KillSwitch::read(switch.as_deref()).map_err(|why| Failure::settings(vec![why]))?;
+    let switch = KillSwitch::of(&context.environment)?;
     let mut process = Process::start(settings.life).await?;
     let mut tasks = TaskSet::new();
     let metrics = Metrics::new();

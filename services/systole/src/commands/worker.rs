@@ -9,7 +9,7 @@ use super::Context;
 use crate::agent_files::{Disk, LoadedTool, doubles, load_manifest};
 use crate::arguments::WorkerFlags;
 use crate::failure::{Exit, Failure};
-use crate::nodes::kill::{self, KillSwitch};
+use crate::nodes::kill::KillSwitch;
 use crate::nodes::process::Process;
 use crate::nodes::settings::WorkerSettings;
 use crate::nodes::sources;
@@ -29,8 +29,7 @@ pub(crate) async fn serve(
     settings: &WorkerSettings,
     tools: &[LoadedTool],
 ) -> Result<Exit, Failure> {
-    let switch = context.environment.text(kill::VARIABLE);
-    let switch = KillSwitch::read(switch.as_deref()).map_err(|why| Failure::settings(vec![why]))?;
+    let switch = KillSwitch::of(&context.environment)?;
     let mut process = Process::start(settings.life).await?;
     let mut tasks = TaskSet::new();
     let metrics = Metrics::new();

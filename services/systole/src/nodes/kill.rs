@@ -1,6 +1,6 @@
 //! Points at which a drill ends or stops this process, off unless they are asked for.
 //!
-//! Planners and workers act through their ports only, and the points sit in the ports, so that no
+//! Planners, workers and gateways act through their ports only, and the points sit in the ports, so that no
 //! append, schedule, claim, kept result, delivery or ack can be without one.
 
 use std::sync::Arc;
@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
+
+use crate::failure::Failure;
+use crate::settings::Environment;
 
 /// The variable that arms one point: `after_start`, `before_ack:3` for the third time, with `:stop`
 /// at the end to stop the process in place of ending it.
@@ -35,6 +38,8 @@ macro_rules! points {
 }
 
 points! {
+    BeforeInput => "before_input";
+    AfterInput => "after_input";
     Pulled => "pulled";
     BeforeTurnStarted => "before_turn_started";
     AfterTurnStarted => "after_turn_started";
@@ -49,6 +54,10 @@ points! {
     AfterSchedule => "after_schedule";
     BeforeBar => "before_bar";
     AfterBar => "after_bar";
+    BeforeApprovalAsked => "before_approval_asked";
+    AfterApprovalAsked => "after_approval_asked";
+    BeforeParked => "before_parked";
+    AfterParked => "after_parked";
     BeforeCallClosed => "before_call_closed";
     AfterCallClosed => "after_call_closed";
     BeforeRunFinished => "before_run_finished";
@@ -87,8 +96,14 @@ struct Armed {
 pub(crate) struct KillSwitch(Option<Arc<Armed>>);
 
 impl KillSwitch {
+    /// What the environment asks for.
+    pub(crate) fn of(environment: &Environment) -> Result<Self, Failure> {
+        let asked = environment.text(VARIABLE);
+        Self::read(asked.as_deref()).map_err(|why| Failure::settings(vec![why]))
+    }
+
     /// What the variable asks for.
-    pub(crate) fn read(text: Option<&str>) -> Result<Self, String> {
+    fn read(text: Option<&str>) -> Result<Self, String> {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(Self::default()) };
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();

@@ -44,7 +44,7 @@ struct KillJournal {
 /// The points around the append of a record.
 fn around(record: &Record) -> Option<(Point, Point)> {
     match record {
-        Record::Fact(fact) => around_fact(fact),
+        Record::Fact(fact) => Some(around_fact(fact)),
         Record::ToolCall(call) if call.terms.effect.is_safe_early() => {
             Some((Point::BeforeEarlyCall, Point::AfterEarlyCall))
         }
@@ -52,19 +52,22 @@ fn around(record: &Record) -> Option<(Point, Point)> {
         Record::Start(Start::Started(_)) => Some((Point::BeforeStart, Point::AfterStart)),
         Record::Start(Start::Barred(_)) => Some((Point::BeforeBar, Point::AfterBar)),
         Record::Observation(_) => Some((Point::BeforeObservation, Point::AfterObservation)),
-        Record::Input(_) | Record::Tick => None,
+        Record::Input(_) => Some((Point::BeforeInput, Point::AfterInput)),
+        // The bus writes it.
+        Record::Tick => None,
     }
 }
 
-fn around_fact(fact: &Fact) -> Option<(Point, Point)> {
+fn around_fact(fact: &Fact) -> (Point, Point) {
     match fact {
-        Fact::TurnStarted(_) => Some((Point::BeforeTurnStarted, Point::AfterTurnStarted)),
+        Fact::TurnStarted(_) => (Point::BeforeTurnStarted, Point::AfterTurnStarted),
         Fact::TurnCompleted(_) | Fact::TurnSealed(_) => {
-            Some((Point::BeforeTurnEnded, Point::AfterTurnEnded))
+            (Point::BeforeTurnEnded, Point::AfterTurnEnded)
         }
-        Fact::CallClosed { .. } => Some((Point::BeforeCallClosed, Point::AfterCallClosed)),
-        Fact::RunFinished(_) => Some((Point::BeforeRunFinished, Point::AfterRunFinished)),
-        Fact::ApprovalAsked(_) | Fact::Parked { .. } => None,
+        Fact::CallClosed { .. } => (Point::BeforeCallClosed, Point::AfterCallClosed),
+        Fact::RunFinished(_) => (Point::BeforeRunFinished, Point::AfterRunFinished),
+        Fact::ApprovalAsked(_) => (Point::BeforeApprovalAsked, Point::AfterApprovalAsked),
+        Fact::Parked { .. } => (Point::BeforeParked, Point::AfterParked),
     }
 }
 

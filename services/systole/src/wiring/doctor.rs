@@ -85,13 +85,13 @@ async fn memory(settings: &BusSettings) -> Memory {
 /// Looks at the store that the command line names, and at its disk.
 pub(crate) fn store(common: &Common) -> Result<Embedded, Failure> {
     let path = &common.store;
-    let store = if !path.exists() {
-        Store::Missing
-    } else {
+    let store = if path.exists() {
         match read_only::inspect(path, Durability::default()) {
             Ok(facts) => Store::There(facts),
             Err(error) => Store::Unreadable(error.to_string()),
         }
+    } else {
+        Store::Missing
     };
     Ok(Embedded {
         path: path.display().to_string(),
@@ -104,7 +104,7 @@ pub(crate) fn store(common: &Common) -> Result<Embedded, Failure> {
 /// The disk of a path, or of the nearest folder above it that is there.
 fn disk(path: &Path) -> Result<Disk, Failure> {
     let whole = std::path::absolute(path).map_err(|error| Failure::other("the store", error))?;
-    let there = whole.ancestors().find(|place| place.exists()).unwrap_or(Path::new("/"));
+    let there = whole.ancestors().find(|place| place.exists()).unwrap_or_else(|| Path::new("/"));
     let about =
         statfs(there).map_err(|error| Failure::other(&there.display().to_string(), error))?;
     let magic = u64::try_from(about.f_type).unwrap_or(0);
