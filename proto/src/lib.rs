@@ -11,6 +11,7 @@
 //! - [`saved`]: a folded thread as it is kept outside the journal
 //! - [`error_code`]: every stable code that a message, an observation or a page may carry
 //! - [`agent`], [`tool`]: what an agent and a tool promise
+//! - [`freeze`]: what operators hold back
 //! - [`transcript`], [`model`]: what a model is sent and what it sends back
 //! - [`live`], [`event`], [`phase`]: what readers see
 //! - [`schema`]: JSON Schemas of all of the above
@@ -21,6 +22,7 @@ pub mod envelope;
 pub mod error_code;
 pub mod event;
 pub mod fact;
+pub mod freeze;
 pub mod hash;
 pub mod ids;
 pub mod input;

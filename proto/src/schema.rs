@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::agent::Agent;
 use crate::envelope::Envelope;
 use crate::event::ThreadEvent;
+use crate::freeze::Freeze;
 use crate::live::{Hint, LiveText};
 use crate::tool::Registration;
 
@@ -15,6 +16,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("agent.json", schema_for!(Agent).to_value()),
         ("envelope.json", schema_for!(Envelope).to_value()),
         ("event.json", schema_for!(ThreadEvent).to_value()),
+        ("freeze.json", schema_for!(Freeze).to_value()),
         ("hint.json", schema_for!(Hint).to_value()),
         ("live_text.json", schema_for!(LiveText).to_value()),
         ("registration.json", schema_for!(Registration).to_value()),

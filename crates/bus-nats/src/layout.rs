@@ -17,6 +17,8 @@ use crate::refusal::ConnectError;
 
 /// The bucket of tool registrations.
 pub(crate) const TOOLS_BUCKET: &str = "SY_TOOLS";
+/// The bucket of what operators hold back.
+pub(crate) const FREEZES_BUCKET: &str = "SY_FREEZES";
 /// The bucket of artifacts.
 pub(crate) const ARTIFACTS_BUCKET: &str = "SY_ARTIFACTS";
 
@@ -169,12 +171,15 @@ async fn ensure_buckets(bus: &NatsBus, context: &jetstream::Context) -> Result<(
         num_replicas: bus.settings.replicas,
         ..kv::Config::default()
     };
-    if context.get_key_value(TOOLS_BUCKET).await.is_err()
-        && let Err(error) = context.create_key_value(tools).await
-        && context.get_key_value(TOOLS_BUCKET).await.is_err()
-    {
-        return Err(BusError::Refused(format!("bucket {TOOLS_BUCKET}: {error}")));
-    }
+    ensure_entries(context, tools).await?;
+    let freezes = kv::Config {
+        bucket: FREEZES_BUCKET.to_owned(),
+        description: "Systole: what operators hold back".to_owned(),
+        history: 1,
+        num_replicas: bus.settings.replicas,
+        ..kv::Config::default()
+    };
+    ensure_entries(context, freezes).await?;
     let artifacts = object_store::Config {
         bucket: ARTIFACTS_BUCKET.to_owned(),
         description: Some("Systole: payloads kept outside messages".to_owned()),
@@ -186,6 +191,17 @@ async fn ensure_buckets(bus: &NatsBus, context: &jetstream::Context) -> Result<(
         && context.get_object_store(ARTIFACTS_BUCKET).await.is_err()
     {
         return Err(BusError::Refused(format!("bucket {ARTIFACTS_BUCKET}: {error}")));
+    }
+    Ok(())
+}
+
+async fn ensure_entries(context: &jetstream::Context, config: kv::Config) -> Result<(), BusError> {
+    let bucket = config.bucket.clone();
+    if context.get_key_value(&bucket).await.is_err()
+        && let Err(error) = context.create_key_value(config).await
+        && context.get_key_value(&bucket).await.is_err()
+    {
+        return Err(BusError::Refused(format!("bucket {bucket}: {error}")));
     }
     Ok(())
 }

@@ -11,7 +11,7 @@
 //! - `api`: requests and answers of the server
 //! - `journal`, `reads`, `schedules`: records
 //! - `queues`: deliveries
-//! - `live`, `artifacts`, `registry`
+//! - `live`, `artifacts`, `registry`, `freezes`
 //! - [`watch`], [`bare`]: for measuring from outside
 //! - [`inspect`]: what servers say of themselves
 
@@ -19,6 +19,7 @@ mod api;
 mod artifacts;
 pub mod bare;
 mod connect;
+mod freezes;
 pub mod inspect;
 mod journal;
 mod layout;

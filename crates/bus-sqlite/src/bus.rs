@@ -9,6 +9,7 @@ use proto::ids::Sequence;
 
 use crate::behind::Behind;
 use crate::book::Book;
+use crate::freezes::FreezeFolder;
 use crate::leases::Leases;
 use crate::live::Air;
 use crate::readers::Readers;
@@ -33,6 +34,7 @@ pub(crate) struct Inner {
     pub(crate) behind: Arc<Behind>,
     pub(crate) air: Air,
     pub(crate) offers: Offers,
+    pub(crate) freezes: FreezeFolder,
     pub(crate) leases: Leases,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) registration_lasts: Duration,

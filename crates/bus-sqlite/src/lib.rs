@@ -13,7 +13,7 @@
 //! - `writer`, `writer_loop`, `commit`: the one writer and its group commits; `readers`: the others
 //! - `rows`, `appends`, `journal`, `purge`, `schedules`, `starts`: the journal
 //! - `book`, `queues`: deliveries
-//! - `live`, `artifacts`, `registry`: the smaller ports
+//! - `live`, `artifacts`, `registry`, [`freezes`]: the smaller ports
 //! - `working_memory`, `leases`, `behind`: working memory
 //! - `awaited`: notes of the program that owns the file
 //! - [`read_only`]: looking at a file that another process owns
@@ -26,6 +26,7 @@ mod book;
 mod bus;
 mod commit;
 mod fault;
+pub mod freezes;
 mod guarded;
 mod journal;
 mod leases;
@@ -48,6 +49,7 @@ mod writer;
 mod writer_loop;
 
 pub use bus::SqliteBus;
+pub use freezes::FreezeFolder;
 pub use options::{Durability, Options};
 pub use read_only::SqliteReader;
 

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use ports::BusError;
 
+/// The second line of a lock file while the database is open.
+const OPEN: &str = "open";
+
 /// Proof that no other process owns the file, whatever name it has there; ends with this value or
 /// with the process. SQLite's own locks are of another kind and do not meet it. Dropped only after
 /// every connection: closing a file ends the locks that SQLite has on it.
@@ -14,7 +17,10 @@ use ports::BusError;
 pub(crate) struct FileLock {
     path: PathBuf,
     database: File,
-    _sidecar: File,
+    sidecar: File,
+    /// The last owner ended without closing the file.
+    was_left: bool,
+    is_open: bool,
 }
 
 impl FileLock {
@@ -34,10 +40,30 @@ impl FileLock {
             let why = "is in use by a process that knows it by another name, or whose .lock file was removed";
             return Err(BusError::Locked(format!("{} {why}", database.display())));
         }
-        if let Err(error) = write_holder(&mut sidecar) {
+        let was_left = text_of(&mut sidecar).lines().nth(1) == Some(OPEN);
+        // What the last owner left stays said until the file is open.
+        if let Err(error) = write_holder(&mut sidecar, was_left) {
             tracing::warn!(%error, path = %beside.display(), "the lock file does not name its holder");
         }
-        Ok(Self { path: database.to_owned(), database: file, _sidecar: sidecar })
+        let path = database.to_owned();
+        Ok(Self { path, database: file, sidecar, was_left, is_open: false })
+    }
+
+    /// The database is open, so that from now on a log of writes lies beside it; `had_log` tells
+    /// whether one did before. Without one, what the last owner had only written there is gone.
+    pub(crate) fn opened(&mut self, had_log: bool) {
+        if self.was_left && !had_log {
+            tracing::warn!(
+                "{0} was not closed by the process that had it last, and its write-ahead log \
+                 ({0}-wal) is gone: the records since the last checkpoint are lost, unless another \
+                 program that opened the file has moved them into it",
+                self.path.display()
+            );
+        }
+        self.is_open = true;
+        if let Err(error) = write_holder(&mut self.sidecar, true) {
+            tracing::warn!(%error, "the lock file does not say that the store is open");
+        }
     }
 
     /// Whether what is written still reaches whoever opens the path.
@@ -56,6 +82,17 @@ impl FileLock {
             "{} {why} while this process ran on it; what happened since then is not in it",
             self.path.display()
         )))
+    }
+}
+
+/// In good order: nothing is left to be said to the next owner.
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        if self.is_open
+            && let Err(error) = self.sidecar.set_len(0)
+        {
+            tracing::debug!(%error, "the lock file still names its holder");
+        }
     }
 }
 
@@ -89,16 +126,25 @@ fn sidecar(database: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn write_holder(file: &mut File) -> io::Result<()> {
+fn write_holder(file: &mut File, is_open: bool) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
-    writeln!(file, "{}", std::process::id())
+    let open = if is_open { OPEN } else { "" };
+    write!(file, "{}\n{open}\n", std::process::id())
+}
+
+/// At most a little: the holder and one word.
+fn text_of(file: &mut File) -> String {
+    let mut text = String::new();
+    // What cannot be read says nothing.
+    file.take(64).read_to_string(&mut text).unwrap_or_default();
+    text
 }
 
 fn held(database: &Path, file: &mut File) -> BusError {
-    let mut text = String::new();
-    let known = file.read_to_string(&mut text).is_ok() && !text.trim().is_empty();
-    let holder = if known { format!("process {}", text.trim()) } else { "a process".to_owned() };
+    let text = text_of(file);
+    let holder = text.lines().next().filter(|line| !line.is_empty());
+    let holder = holder.map_or_else(|| "a process".to_owned(), |id| format!("process {id}"));
     BusError::Locked(format!("{} is in use by {holder}", database.display()))
 }
 
@@ -117,6 +163,28 @@ mod tests {
         assert_eq!(refusal, BusError::Locked(expected));
         drop(first);
         assert!(FileLock::take(&database).is_ok());
+    }
+
+    #[test]
+    fn a_file_that_was_not_closed_is_known_until_somebody_has_opened_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("store.db");
+        let said = || std::fs::read_to_string(sidecar(&database)).unwrap();
+        let mut first = FileLock::take(&database).unwrap();
+        assert!(!first.was_left);
+        first.opened(false);
+        let crashed = said();
+        drop(first);
+        assert_eq!(said(), "", "closed in good order");
+        std::fs::write(sidecar(&database), crashed).unwrap();
+        let second = FileLock::take(&database).unwrap();
+        assert!(second.was_left);
+        drop(second);
+        let mut third = FileLock::take(&database).unwrap();
+        assert!(third.was_left, "the second one never opened it");
+        third.opened(true);
+        drop(third);
+        assert!(!FileLock::take(&database).unwrap().was_left);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::book::Book;
 use crate::bus::Inner;
 use crate::commit::Committer;
 use crate::fault::fault_at_open;
+use crate::freezes::FreezeFolder;
 use crate::leases::Leases;
 use crate::live::Air;
 use crate::lock::FileLock;
@@ -45,12 +46,22 @@ impl SqliteBus {
     /// belongs to another program or a newer build.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, BusError> {
         let path = settle_path(path.as_ref())?;
-        let lock = FileLock::take(&path)?;
+        let mut lock = FileLock::take(&path)?;
+        let had_log = log_of(&path).exists();
         let conn = open_writer(&path, &options)?;
+        lock.opened(had_log);
         let readers = (0..options.readers.max(1)).map(|_| open_reader(&path));
         let readers = readers.collect::<Result<Vec<_>, _>>()?;
-        start(conn, readers, lock, options).map_err(|error| at(&path, &error))
+        let freezes = FreezeFolder::of(&path);
+        start(conn, readers, lock, freezes, options).map_err(|error| at(&path, &error))
     }
+}
+
+/// Where SQLite writes before it writes into the file.
+fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
 }
 
 /// What can go wrong while the parts are put together.
@@ -82,6 +93,7 @@ fn start(
     conn: Connection,
     readers: Vec<Connection>,
     lock: FileLock,
+    freezes: FreezeFolder,
     options: Options,
 ) -> Result<SqliteBus, Failed> {
     let book = Arc::new(Book::new(options.ack_wait, queues::pending(&conn)?));
@@ -104,6 +116,7 @@ fn start(
         behind,
         air: Air::default(),
         offers: Offers::default(),
+        freezes,
         leases: Leases::default(),
         clock: options.clock,
         registration_lasts: options.registration_lasts,

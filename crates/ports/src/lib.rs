@@ -5,12 +5,13 @@
 //! its own inside the adapter and answers with an error rather than hang.
 //!
 //! Reading order: [`journal`] · [`queues`] · [`append`] · [`inputs`] · [`live`] · [`working_memory`] ·
-//! [`artifacts`] · [`registry`] · [`model`] · [`clock`] · [`deployment`]
+//! [`artifacts`] · [`registry`] · [`freezes`] · [`model`] · [`clock`] · [`deployment`]
 
 pub mod append;
 pub mod artifacts;
 pub mod clock;
 pub mod deployment;
+pub mod freezes;
 pub mod inputs;
 pub mod journal;
 pub mod live;

@@ -55,6 +55,7 @@ fn kinds_at(kind: OpKind) -> &'static [Kind] {
         | OpKind::Listen
         | OpKind::Artifact
         | OpKind::Offer
+        | OpKind::Freeze
         | OpKind::Recall
         | OpKind::Remember => &[Kind::Unavailable, Kind::Slow],
     }

@@ -6,13 +6,14 @@
 //! row of the table.
 //!
 //! Reading order: [`decide`] · [`answer`] and [`doubt`]: what a call is answered with · [`outcome`]:
-//! what follows the end of an attempt, with [`retry`] and [`receipt`] · [`breaker`] · [`shape`] and
+//! what follows the end of an attempt, with [`retry`] and [`receipt`] · [`breaker`] · [`freeze`] · [`shape`] and
 //! [`redact`]: what a result looks like when it leaves the worker
 
 pub mod answer;
 pub mod breaker;
 pub mod decide;
 pub mod doubt;
+pub mod freeze;
 pub mod outcome;
 pub mod receipt;
 pub mod redact;

@@ -10,6 +10,7 @@ use expect_test::expect_file;
 use proto::agent::Agent;
 use proto::envelope::Envelope;
 use proto::event::ThreadEvent;
+use proto::freeze::Freeze;
 use proto::live::{Hint, LiveText};
 use proto::tool::Registration;
 use serde::Serialize;
@@ -65,6 +66,7 @@ fn every_fixture_is_read_and_written_again_unchanged() {
             "event" => again::<ThreadEvent>(&text),
             "agent" => again::<Agent>(&text),
             "registration" => again::<Registration>(&text),
+            "freeze" => again::<Freeze>(&text),
             "live_text" => again::<LiveText>(&text),
             "hint" => again::<Hint>(&text),
             other => panic!("no such message: {other}"),

@@ -9,6 +9,7 @@ use proto::fact::{
     ApprovalAsked, EndReason, Fact, Outcome, RunFinished, SealReason, TurnCompleted, TurnSealed,
     TurnStarted, Usage,
 };
+use proto::freeze::{Freeze, FreezeTarget};
 use proto::hash;
 use proto::ids::{
     AgentName, ArgumentsHash, Fingerprint, InputKey, InstanceId, Nonce, Partition, Sequence,
@@ -55,6 +56,13 @@ pub(crate) fn all() -> Vec<(String, String)> {
     ));
     all.push(("agent.full".into(), text(&agent())));
     all.push(("registration.full".into(), text(&registration())));
+    for (name, target) in [
+        ("all", FreezeTarget::All),
+        ("tenant", FreezeTarget::Tenant(thread().tenant)),
+        ("tool", FreezeTarget::Tool(tool())),
+    ] {
+        all.push((format!("freeze.{name}"), text(&freeze(target))));
+    }
     all.push(("live_text.text".into(), text(&live(Channel::Text))));
     all.push(("live_text.reasoning".into(), text(&live(Channel::Reasoning))));
     all.push(("hint.cancel_call".into(), text(&Hint::CancelCall { tool_call_id: call_id() })));
@@ -349,6 +357,10 @@ fn agent() -> Agent {
         approval_ms: 900_000,
         fingerprint: fingerprint(),
     }
+}
+
+fn freeze(target: FreezeTarget) -> Freeze {
+    Freeze { target, reason: "incident 7".into(), by: "ann".into(), at: at(0) }
 }
 
 fn registration() -> Registration {

@@ -34,6 +34,7 @@ fn a_fixture_without_one_of_its_fields_breaks_its_schema() {
             "event" => &["thread", "sequence", "type"],
             "agent" => &["name", "role", "model", "tools", "fingerprint"],
             "registration" => &["worker", "tools"],
+            "freeze" => &["target", "at"],
             "live_text" => &["started", "turn", "offset", "channel", "delta"],
             "hint" => &["hint"],
             other => panic!("no such message: {other}"),

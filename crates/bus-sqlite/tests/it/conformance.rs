@@ -122,6 +122,11 @@ async fn the_registry_keeps_its_contract() {
 }
 
 #[tokio::test]
+async fn freezes_keep_their_contract() {
+    judge(&conformance::freezes::all(&Files).await);
+}
+
+#[tokio::test]
 async fn working_memory_keeps_its_contract() {
     judge(&conformance::working_memory::all(&Files).await);
 }

@@ -12,9 +12,10 @@
 //! and fading times should be fractions of a second. No rule fails because a machine is slow.
 //!
 //! [`journal`] · [`schedules`] · [`queues`] · [`live`] · [`artifacts`] · [`registry`] ·
-//! [`working_memory`]
+//! [`freezes`] · [`working_memory`]
 
 pub mod artifacts;
+pub mod freezes;
 pub mod journal;
 mod kit;
 pub mod live;
@@ -32,6 +33,7 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{self, StreamExt};
 use ports::BusError;
 use ports::artifacts::Artifacts;
+use ports::freezes::Freezes;
 use ports::journal::{AppendError, Journal};
 use ports::live::Live;
 use ports::queues::Queues;
@@ -55,20 +57,23 @@ pub struct Peer {
     pub artifacts: Arc<dyn Artifacts>,
     /// Its registry.
     pub registry: Arc<dyn Registry>,
+    /// Its freezes.
+    pub freezes: Arc<dyn Freezes>,
 }
 
 impl Peer {
     /// The ports of an adapter that implements them all.
     pub fn of<B>(bus: Arc<B>) -> Self
     where
-        B: Journal + Queues + Live + Artifacts + Registry + 'static,
+        B: Journal + Queues + Live + Artifacts + Registry + Freezes + 'static,
     {
         Self {
             journal: Arc::<B>::clone(&bus),
             queues: Arc::<B>::clone(&bus),
             live: Arc::<B>::clone(&bus),
             artifacts: Arc::<B>::clone(&bus),
-            registry: bus,
+            registry: Arc::<B>::clone(&bus),
+            freezes: bus,
         }
     }
 }

@@ -41,6 +41,8 @@ pub enum OpKind {
     Artifact,
     /// `Registry`.
     Offer,
+    /// `Freezes`.
+    Freeze,
     /// A reading call of `WorkingMemory`.
     Recall,
     /// A writing call of `WorkingMemory`.

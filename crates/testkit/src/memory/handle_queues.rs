@@ -7,9 +7,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use ports::BusError;
 use ports::artifacts::Artifacts;
+use ports::freezes::{Freezes, with};
 use ports::live::{Answering, Holds, Live, OwnerAnswer, Subscription, Topic};
 use ports::queues::{Delivery, DeliveryToken, Queue, Queues};
 use ports::registry::Registry;
+use proto::freeze::{Freeze, FreezeTarget};
 use proto::hash::artifact_id;
 use proto::ids::{ArtifactId, InstanceId, ThreadRef};
 use proto::live::HeldQuestion;
@@ -232,5 +234,33 @@ impl Registry for BusHandle {
         });
         self.leave(&entered).await;
         Ok(offers)
+    }
+}
+
+#[async_trait]
+impl Freezes for BusHandle {
+    async fn freeze(&self, freeze: Freeze) -> Result<(), BusError> {
+        let entered = self.enter(&plain(OpKind::Freeze)).await?;
+        let frozen = self.bus.change(|state, _| {
+            with(state.frozen.values().cloned().collect(), freeze.clone())?;
+            state.frozen.insert(freeze.target.clone(), freeze);
+            Ok(())
+        });
+        self.leave(&entered).await;
+        frozen
+    }
+
+    async fn thaw(&self, target: &FreezeTarget) -> Result<bool, BusError> {
+        let entered = self.enter(&plain(OpKind::Freeze)).await?;
+        let was = self.bus.change(|state, _| state.frozen.remove(target).is_some());
+        self.leave(&entered).await;
+        Ok(was)
+    }
+
+    async fn frozen(&self) -> Result<Vec<Freeze>, BusError> {
+        let entered = self.enter(&plain(OpKind::Freeze)).await?;
+        let frozen = self.bus.change(|state, _| state.frozen.values().cloned().collect());
+        self.leave(&entered).await;
+        Ok(frozen)
     }
 }

@@ -30,6 +30,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ports::journal::Stored;
 use ports::queues::Queue;
+use proto::freeze::{Freeze, FreezeTarget};
 use proto::ids::{ArtifactId, InstanceId, Partition, Sequence, ThreadRef};
 use proto::time::Timestamp;
 use proto::tool::Registration;
@@ -92,6 +93,7 @@ struct State {
     log: Log,
     artifacts: BTreeMap<ThreadRef, BTreeMap<ArtifactId, Bytes>>,
     offers: BTreeMap<InstanceId, (Instant, Arc<Registration>)>,
+    frozen: BTreeMap<FreezeTarget, Freeze>,
     processes: BTreeMap<InstanceId, Arc<Process>>,
 }
 
@@ -108,6 +110,7 @@ impl MemoryBus {
             log: Log::new(config.dedup_window, config.ack_wait),
             artifacts: BTreeMap::new(),
             offers: BTreeMap::new(),
+            frozen: BTreeMap::new(),
             processes: BTreeMap::new(),
         };
         let memory = MemoryWorkingMemory::new();

@@ -2,13 +2,14 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod flawed_bus;
+mod flawed_freezes;
 mod flawed_journal;
 mod flawed_memory;
 mod worlds;
 
 use testkit::conformance::{
-    Broken, BusWorld, MemoryWorld, Report, Rule, artifacts, journal, live, queues, registry,
-    schedules, working_memory,
+    Broken, BusWorld, MemoryWorld, Report, Rule, artifacts, freezes, journal, live, queues,
+    registry, schedules, working_memory,
 };
 
 use worlds::{BusHarness, MemoryHarness};
@@ -23,6 +24,7 @@ fn bus_rules() -> Vec<&'static Rule<dyn BusWorld>> {
         live::RULES,
         artifacts::RULES,
         registry::RULES,
+        freezes::RULES,
     ];
     suites.into_iter().flatten().collect()
 }
@@ -41,6 +43,7 @@ async fn the_memory_bus_keeps_every_contract() {
     assert_all_held(&live::all(&harness).await, live::RULES);
     assert_all_held(&artifacts::all(&harness).await, artifacts::RULES);
     assert_all_held(&registry::all(&harness).await, registry::RULES);
+    assert_all_held(&freezes::all(&harness).await, freezes::RULES);
 }
 
 #[tokio::test(start_paused = true)]

@@ -87,6 +87,7 @@ impl BusWorld for FlawedBusWorld {
         match self.flaw {
             "records_survive_a_reopen"
             | "payloads_survive_a_reopen"
+            | "freezes_survive_a_reopen"
             | "held_records_come_again_after_a_reopen" => *bus = empty_bus(),
             "ids_and_fences_survive_a_reopen" | "a_schedule_survives_a_reopen" => {
                 *bus = records_only(&bus).await;
