@@ -18,6 +18,7 @@
 //! - [`end_intent`], [`toolbox`]
 
 pub mod accept;
+pub mod blank;
 pub mod calls;
 pub mod decide;
 pub mod elapsed;

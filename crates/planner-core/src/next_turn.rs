@@ -5,6 +5,7 @@ use proto::error_code::ErrorCode;
 use proto::fact::{EndReason, Fact, Outcome, RunFinished, TurnStarted};
 use proto::ids::AgentName;
 
+use crate::blank::is_blank;
 use crate::end_intent::is_end_intent;
 use crate::ends;
 use crate::thread::{Mode, Reply, Run, Thread, Unread};
@@ -94,7 +95,7 @@ pub fn answer_text(thread: &Thread) -> Option<String> {
 
 /// An answer is never empty, whatever the model left out.
 fn words(thread: &Thread, reply: &Reply) -> String {
-    if reply.text.trim().is_empty() {
+    if is_blank(&reply.text) {
         return ends::known_so_far(thread, "The agent ended without a word.");
     }
     reply.text.clone()

@@ -37,6 +37,8 @@ pub struct Case {
     pub line: u32,
     /// What the agent is asked.
     pub input: Input,
+    /// What the user says later.
+    pub steer: Vec<Steer>,
     /// Tools whose approval is given beforehand.
     pub approve: Vec<String>,
     /// Folders, relative to the file, of which the run gets a fresh copy, by the environment
@@ -48,6 +50,15 @@ pub struct Case {
     pub tools: Vec<(String, Vec<StandIn>)>,
     /// What has to come of it.
     pub expect: Expect,
+}
+
+/// Words that come while the run is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steer {
+    /// The turn during which they come, so that the next one reads them; 0 is before the first.
+    pub during: u32,
+    /// The words.
+    pub text: String,
 }
 
 /// Where the words come from.

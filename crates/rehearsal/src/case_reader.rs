@@ -6,11 +6,14 @@ use definitions::fields::Fields;
 use definitions::problem::Report;
 use definitions::yaml::{Kind, Node, Place};
 
-use crate::case::{Case, Expect, ExpectedCall, Input, Says, Sheet, StandIn};
+use crate::case::{Case, Expect, ExpectedCall, Input, Says, Sheet, StandIn, Steer};
 use crate::matcher::text_of;
 use crate::mentions;
 use crate::reader::{by_name, matchers, optional, pace, rules};
 use crate::script::Script;
+
+/// The last turn that a word can come in.
+const MOST_TURNS: u64 = 1000;
 
 const OUTCOMES: [(&str, &str); 3] =
     [("answered", "answered"), ("failed", "failed"), ("stopped", "stopped")];
@@ -54,6 +57,7 @@ fn case(place: &Place<'_>, report: &mut Report) -> Option<Case> {
     let name = fields.required("name", "a name", report);
     let name = name.and_then(|at| at.words(report).map(str::to_owned));
     let input = input(&mut fields, report);
+    let steer = fields.get("steer").map_or(Some(Vec::new()), |at| steers(&at, report));
     let approve = fields.get("approve").map_or(Some(Vec::new()), |at| at.texts(report));
     let copies = fields.get("copies").map_or(Some(Vec::new()), |at| texts_by_name(&at, report));
     let real = fields.get("real").map_or(Some(Vec::new()), |at| at.texts(report));
@@ -65,6 +69,7 @@ fn case(place: &Place<'_>, report: &mut Report) -> Option<Case> {
         name: name?,
         line: place.node().line,
         input: input?,
+        steer: steer?,
         approve: approve?,
         copies: copies?,
         real: real?,
@@ -85,6 +90,22 @@ fn input(fields: &mut Fields<'_>, report: &mut Report) -> Option<Input> {
             None
         }
     }
+}
+
+fn steers(place: &Place<'_>, report: &mut Report) -> Option<Vec<Steer>> {
+    let items = place.list(report)?;
+    let read: Vec<Option<Steer>> = items.iter().map(|item| steer(item, report)).collect();
+    read.into_iter().collect()
+}
+
+fn steer(place: &Place<'_>, report: &mut Report) -> Option<Steer> {
+    let mut fields = Fields::of(place, report)?;
+    let during = fields.required("during", "the turn during which it comes", report);
+    let during = during.and_then(|at| at.whole(0, MOST_TURNS, report));
+    let text = fields.required("text", "what the user says", report);
+    let text = text.and_then(|at| at.words(report).map(str::to_owned));
+    fields.close(report);
+    Some(Steer { during: during?.try_into().ok()?, text: text? })
 }
 
 fn texts_by_name(place: &Place<'_>, report: &mut Report) -> Option<Vec<(String, String)>> {

@@ -62,6 +62,8 @@ pub enum Refusal {
 pub enum Earlier {
     /// There was none.
     None,
+    /// One was claimed and its effect never began.
+    Claimed,
     /// A check after this one found no effect.
     Checked(u32),
     /// Another delivery of a repeatable call may have begun one: no record would tell.
@@ -121,6 +123,10 @@ impl Earlier {
                 let text = "The call never started and nothing happened.";
                 (text.to_owned(), Receipt::NeverStarted)
             }
+            Self::Claimed => {
+                let text = "The call was claimed, but it never began and nothing happened.";
+                (text.to_owned(), Receipt::StoppedBeforeEffect)
+            }
             Self::Checked(attempt) => {
                 let text = format!(
                     "A check after attempt {attempt} found that the effect did not happen, and no \
@@ -157,7 +163,10 @@ pub fn effect_found(probe_output: &str) -> Answer {
 pub fn timed_out(limit: Duration, attempts: u32) -> Answer {
     let tries =
         if attempts > 1 { format!(", as did {attempts} attempts in all") } else { String::new() };
-    let text =
-        format!("The tool did not end within {} ms and was killed{tries}.", limit.as_millis());
+    let limit = limit.as_millis();
+    let text = format!(
+        "The tool did not end within {limit} ms and was killed{tries}. The limit is `timeout_ms` in \
+         its tool file."
+    );
     Answer::failure(ErrorCode::TimedOut, text)
 }

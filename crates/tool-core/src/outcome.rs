@@ -132,7 +132,9 @@ fn answer_of(attempt: &Attempt, end: &End) -> Answer {
         End::Crashed { why } => Answer::failure(ErrorCode::ToolCrashed, crashed(why)),
         End::TimedOut if proves_nothing => {
             let limit = attempt.limit.as_millis();
-            doubt::of_end(&format!("the tool did not end within {limit} ms and was killed."))
+            doubt::of_end(&format!(
+                "the tool did not end within {limit} ms (`timeout_ms` in its tool file) and was killed."
+            ))
         }
         End::TimedOut => answer::timed_out(attempt.limit, attempt.number),
         End::Cancelled { receipt } => {

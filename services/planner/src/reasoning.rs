@@ -19,7 +19,7 @@ use ports::append::Landed;
 use proto::agent::Agent;
 use proto::call::ToolCall;
 use proto::error_code::ErrorCode;
-use proto::fact::{Fact, SealReason};
+use proto::fact::{Fact, RunFinished, SealReason, Usage};
 use proto::ids::{Sequence, ToolCallId};
 use proto::live::Channel;
 use proto::model::{
@@ -352,12 +352,15 @@ impl<'a> Turn<'a> {
     /// Appends the record that ends the turn. One that the bus finds too large ends the run.
     async fn end(&mut self, fact: Fact) -> Result<Reasoned, BusError> {
         let mut tally = Tally::of(&fact);
+        // What the reply cost is spent, whether it can be written down or not.
+        let cost = cost(&fact);
         let landed = match self.append().fact(self.chain, fact).await {
             Err(error @ BusError::TooLarge { .. }) => {
                 let why = format!("The model's reply is too large to be recorded: {error}.");
                 match ends::failed(self.thread, ErrorCode::MessageTooLarge, &why) {
                     Some(failed) => {
-                        let failed = Fact::RunFinished(failed);
+                        let usage = failed.usage.plus(cost);
+                        let failed = Fact::RunFinished(RunFinished { usage, ..failed });
                         tally = Tally::of(&failed);
                         self.append().fact(self.chain, failed).await?
                     }
@@ -382,6 +385,19 @@ impl<'a> Turn<'a> {
             patience: self.shared.config.patience,
             place: &self.thread.place,
         }
+    }
+}
+
+/// What the turn cost that a fact ends.
+fn cost(fact: &Fact) -> Usage {
+    match fact {
+        Fact::TurnCompleted(turn) => turn.usage,
+        Fact::TurnSealed(turn) => turn.usage,
+        Fact::TurnStarted(_)
+        | Fact::CallClosed { .. }
+        | Fact::ApprovalAsked(_)
+        | Fact::RunFinished(_)
+        | Fact::Parked { .. } => Usage::default(),
     }
 }
 

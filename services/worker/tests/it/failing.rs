@@ -62,7 +62,7 @@ async fn an_irreversible_tool_that_hangs_is_in_doubt() {
 async fn an_executor_that_does_not_keep_its_limit_is_dropped() {
     let (story, effects) =
         story(World::new(Effect::ReadOnly, ScriptedTool::new([Act::Deaf]))).await;
-    expect!["obs 3 timed_out: The tool did not end within 3000 ms and was killed, as did 3 attempts in all."]
+    expect!["obs 3 timed_out: The tool did not end within 3000 ms and was killed, as did 3 attempts in all. The limit is `timeout_ms` in its tool file."]
         .assert_eq(&story);
     assert_eq!(effects, 3);
 }
