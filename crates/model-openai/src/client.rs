@@ -22,7 +22,11 @@ pub struct OpenAiModel {
     targets: Vec<Target>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
+    tell: Option<Tell>,
 }
+
+/// Takes words for whoever watches.
+type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 struct Target {
     endpoint: Endpoint,
@@ -64,7 +68,21 @@ impl OpenAiModel {
             let exchange = Exchange::new(http.clone(), &endpoint);
             Target { endpoint, exchange }
         };
-        Ok(Self { targets: endpoints.into_iter().map(target).collect(), clock, ids })
+        Ok(Self { targets: endpoints.into_iter().map(target).collect(), clock, ids, tell: None })
+    }
+
+    /// The same; what people should know while it asks goes to `tell`, not into the log.
+    #[must_use]
+    pub fn telling(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { tell: Some(Box::new(tell)), ..self }
+    }
+
+    fn tell(&self, words: &str) {
+        if let Some(tell) = &self.tell {
+            tell(words);
+        } else {
+            tracing::warn!("{words}");
+        }
     }
 
     /// Asks one endpoint until a first event is there, or it is of no use.
@@ -86,10 +104,10 @@ impl OpenAiModel {
             let Some(pause) = pause.filter(|pause| *pause < left) else { return Err(error) };
             // For whoever waits at the terminal: one line a try.
             let (seconds, most) = (pause.as_secs_f64(), endpoint.patience.attempts);
-            tracing::warn!(
-                "the model does not answer ({error}); trying again in {seconds:.1} s ({} of {most})",
-                attempt + 1
-            );
+            let next = attempt + 1;
+            self.tell(&format!(
+                "asking the model again in {seconds:.1} s ({next} of {most}), because {error}"
+            ));
             sleep(pause).await;
             attempt += 1;
         }

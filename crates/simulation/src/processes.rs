@@ -142,7 +142,8 @@ impl Birth<'_> {
             live: Arc::<BusHandle>::clone(&handle),
             working: Arc::<BusHandle>::clone(&handle),
             artifacts: Arc::<BusHandle>::clone(&handle),
-            registry: handle,
+            registry: Arc::<BusHandle>::clone(&handle),
+            freezes: handle,
             clock: Arc::new(self.bus.clock(self.clock_offset_ms)),
             ids: Arc::clone(&self.ids),
         };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ports::BusError;
 use ports::artifacts::Artifacts;
 use ports::clock::{Clock, Ids};
+use ports::freezes::Freezes;
 use ports::journal::Journal;
 use ports::live::Live;
 use ports::queues::Queues;
@@ -31,6 +32,7 @@ pub(crate) struct Ports {
     pub(crate) working: Arc<dyn WorkingMemory>,
     pub(crate) artifacts: Arc<dyn Artifacts>,
     pub(crate) registry: Arc<dyn Registry>,
+    pub(crate) freezes: Arc<dyn Freezes>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
 }

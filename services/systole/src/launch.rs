@@ -8,17 +8,19 @@ use planner_core::Thread;
 use planner_core::next_turn::next_agent;
 use ports::BusError;
 use ports::journal::Journal;
+use proto::call::ToolCall;
 use proto::fact::Fact;
 use proto::ids::{AgentName, InputKey, Sequence, ThreadRef, ToolName};
 use proto::input::{InputBody, Message};
 use proto::record::Record;
+use tokio::sync::watch;
 
 use crate::agent_files::LoadedAgent;
 use crate::arguments::Common;
-use crate::control::{Door, Holder, Known, Role, Status};
+use crate::control::{Door, Fresh, Holder, Known, Role, Status};
 use crate::engine::Engine;
 use crate::failure::{Exit, Failure};
-use crate::follow::Follower;
+use crate::follow::{Follower, fold};
 use crate::inputs::{self, OwnInbox};
 use crate::interrupts::Interrupts;
 use crate::remembered::Remembered;
@@ -99,7 +101,10 @@ impl Launch<'_> {
         let intro = format!("{} · thread {} · {model}", self.loaded.agent.name, place.thread);
         // A view that nobody looks at is noticed with the first event.
         view.note(&intro).unwrap_or_default();
-        for words in store.frozen() {
+        for words in store.frozen().await {
+            view.note(&words).unwrap_or_default();
+        }
+        for words in self.waits_in_vain(store, &place).await? {
             view.note(&words).unwrap_or_default();
         }
         let mut session = Session::new(self.parts(store, &place, view, &found).await?);
@@ -110,12 +115,37 @@ impl Launch<'_> {
         Ok(Ended { ending, session, place })
     }
 
+    /// Calls under way whose tool nobody here has any more, with how long they are waited for.
+    async fn waits_in_vain(
+        &self,
+        store: &Store,
+        place: &ThreadRef,
+    ) -> Result<Vec<String>, Failure> {
+        let ports = store.ports();
+        let (thread, now) = (fold(&ports.journal, place).await?, ports.clock.now());
+        let known = |tool: &ToolName| {
+            self.loaded.tools.iter().any(|known| known.definition.contract.name == *tool)
+        };
+        let sent = thread.open_calls().filter_map(|call| call.dispatched.as_ref());
+        let words = |call: &ToolCall| {
+            let (tool, id) = (&call.tool, &call.tool_call_id);
+            let left = call.deadline.since(now).as_secs();
+            format!(
+                "the call {id} waits for the tool {tool}, which no tool file of this agent has any \
+                 more; it is given up in {left} s, or with `systole cancel {}`",
+                place.thread
+            )
+        };
+        Ok(sent.filter(|call| !known(&call.tool)).map(words).collect())
+    }
+
     /// Starts planner and worker; answers with the words for the model.
     async fn start(&self, store: &Store, engine: &mut Engine) -> Result<String, Failure> {
         let staff = self.staff();
         let words = store.start(engine, &staff).await?;
         let status = status(Role::Run, &staff, &words);
-        open_door(&self.common.store, store, engine, status);
+        let status = watch::Sender::new(status).subscribe();
+        open_door(&self.common.store, store, engine, status, None);
         Ok(words.join(", "))
     }
 
@@ -138,6 +168,8 @@ impl Launch<'_> {
                 let (key, body) = (key.clone(), InputBody::Message(message.clone()));
                 let ids = ports.ids.as_ref();
                 let at = inputs::append(&ports.journal, ids, place, key, body).await?;
+                // Before the first turn, which then reads it too.
+                self.hands.speak_first(ports).await?;
                 Ok(Found::beginning(at, unseen))
             }
         }
@@ -176,6 +208,7 @@ impl Launch<'_> {
             ends_after: found.ends_after,
             command,
             may_ask: !self.json,
+            notices: store.notices(),
             attached: None,
         })
     }
@@ -199,7 +232,13 @@ pub(crate) fn status(role: Role, staff: &Staff<'_>, words: &[String]) -> Status 
 }
 
 /// Lets others ask this process.
-pub(crate) fn open_door(path: &Path, store: &Store, engine: &mut Engine, status: Status) {
+pub(crate) fn open_door(
+    path: &Path,
+    store: &Store,
+    engine: &mut Engine,
+    status: watch::Receiver<Status>,
+    fresh: Option<Fresh>,
+) {
     let ports = store.ports();
     match Door::open(&real(path)) {
         Ok(door) => {
@@ -210,6 +249,7 @@ pub(crate) fn open_door(path: &Path, store: &Store, engine: &mut Engine, status:
                 scope: store.scope().clone(),
                 endings: store.endings(),
                 status,
+                fresh,
             };
             engine.start_background("control", door.serve(holder));
         }

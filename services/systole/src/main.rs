@@ -9,7 +9,6 @@
 mod agent_files;
 mod arguments;
 mod bench;
-mod brake;
 mod commands;
 mod control;
 mod demo;
@@ -25,6 +24,7 @@ mod interrupts;
 mod launch;
 mod models;
 mod nodes;
+mod notices;
 mod person;
 mod program;
 mod programs;
@@ -36,8 +36,10 @@ mod settings;
 mod shell;
 mod staff;
 mod stand_ins;
+mod steered;
 mod telemetry;
 mod threads;
+mod versions;
 mod watched;
 mod wiring;
 

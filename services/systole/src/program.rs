@@ -79,7 +79,7 @@ async fn carry_out(context: &Context, command: Command) -> Result<Exit, Failure>
         Command::Run(run) => run::run(context, &run).await,
         Command::Demo(demo) => demo::demo(context, &demo).await,
         Command::Dev(dev) => dev::dev(context, &dev).await,
-        Command::Thread(command) => carry_out_on_thread(context, command).await,
+        Command::Thread(command) => carry_out_on_thread(context, *command).await,
         Command::Node(node) => carry_out_node(context, *node).await,
         Command::Rehearse(asked) => rehearse::rehearse(context, &asked).await,
         Command::File(command) => carry_out_on_files(context, command),
@@ -99,8 +99,8 @@ async fn carry_out_on_thread(context: &Context, command: ThreadCommand) -> Resul
         ThreadCommand::Show(show) => show::show(context, &show).await,
         ThreadCommand::Cancel(cancel) => cancel::cancel(context, &cancel).await,
         ThreadCommand::Approve(approve) => approve::approve(context, &approve).await,
-        ThreadCommand::Freeze(asked) => freeze::freeze(context, &asked),
-        ThreadCommand::Thaw(asked) => freeze::thaw(context, &asked),
+        ThreadCommand::Freeze(asked) => freeze::freeze(context, &asked).await,
+        ThreadCommand::Thaw(asked) => freeze::thaw(context, &asked).await,
     }
 }
 

@@ -20,6 +20,7 @@ use crate::failure::{Exit, Failure};
 use crate::follow::{Follower, Told, fold};
 use crate::inputs::Inbox;
 use crate::interrupts::Interrupts;
+use crate::notices::Notices;
 use crate::person::{Answer, Person};
 use crate::screen::View;
 
@@ -57,6 +58,8 @@ pub(crate) struct Parts {
     pub(crate) command: String,
     /// Whether a person may be asked.
     pub(crate) may_ask: bool,
+    /// What is said inside.
+    pub(crate) notices: Notices,
     /// Present when another process runs the thread.
     pub(crate) attached: Option<Attached>,
 }
@@ -220,6 +223,9 @@ impl Session {
             return Err(error.into());
         }
         if !seen.is_closed && !seen.is_over {
+            for words in parts.notices.take() {
+                view.notice(&words)?;
+            }
             view.tick(parts.clock.now())?;
         }
         Ok(())

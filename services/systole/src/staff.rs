@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use definitions::manifest::ToolDefinition;
+use ports::model::Model;
 use proto::hash::fingerprint;
 use proto::tool::{Approval, Effect, ToolContract};
 use worker::executor::Executor;
 
 use crate::agent_files::{LoadedAgent, LoadedTool};
+use crate::engine::Ports;
 use crate::failure::Failure;
 use crate::settings::Environment;
 use crate::stand_ins::StandIns;
@@ -42,6 +44,22 @@ impl Hands {
         match self {
             Hands::Real | Hands::Dry => None,
             Hands::Rehearsed(stand_ins) => stand_ins.of(contract.name.as_str()),
+        }
+    }
+
+    /// The model in a run whose user may speak meanwhile.
+    pub(crate) fn steer(&self, model: Arc<dyn Model>, ports: &Ports) -> Arc<dyn Model> {
+        match self {
+            Hands::Real | Hands::Dry => model,
+            Hands::Rehearsed(case) => case.steer(model, ports),
+        }
+    }
+
+    /// Says what the user of a case says before the first turn.
+    pub(crate) async fn speak_first(&self, ports: &Ports) -> Result<(), Failure> {
+        match self {
+            Hands::Real | Hands::Dry => Ok(()),
+            Hands::Rehearsed(case) => case.speak_first(ports).await,
         }
     }
 

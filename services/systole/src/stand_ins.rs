@@ -4,28 +4,50 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use proto::ids::ToolCallId;
+use ports::model::Model;
+use proto::ids::{ThreadRef, ToolCallId};
 use proto::observation::Receipt;
-use rehearsal::case::{Case, Says, StandIn};
+use rehearsal::case::{Case, Says, StandIn, Steer};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use worker::executor::{Ended, Executor, Job, NotStarted, Output, Prepared};
 
+use crate::engine::Ports;
+use crate::failure::Failure;
+use crate::steered::{Steered, say};
+
 /// Stand-ins of one case, by tool.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct StandIns {
     by_tool: BTreeMap<String, Arc<Answers>>,
     real: Vec<String>,
+    place: ThreadRef,
+    steers: Vec<Steer>,
 }
 
 impl StandIns {
-    pub(crate) fn new(case: &Case) -> Self {
+    /// Those of a case that is played in this thread.
+    pub(crate) fn new(case: &Case, place: ThreadRef) -> Self {
         let answers = |answers: &Vec<StandIn>| {
             Arc::new(Answers { answers: answers.clone(), given: Mutex::default() })
         };
         let tools = case.tools.iter().map(|(tool, said)| (tool.clone(), answers(said)));
-        Self { by_tool: tools.collect(), real: case.real.clone() }
+        let (real, steers) = (case.real.clone(), case.steer.clone());
+        Self { by_tool: tools.collect(), real, place, steers }
+    }
+
+    /// The model in a run whose user speaks meanwhile, if the case's does.
+    pub(crate) fn steer(&self, model: Arc<dyn Model>, ports: &Ports) -> Arc<dyn Model> {
+        if self.steers.is_empty() {
+            return model;
+        }
+        Arc::new(Steered::new(model, ports, self.place.clone(), self.steers.clone()))
+    }
+
+    /// Says what comes before the first turn.
+    pub(crate) async fn speak_first(&self, ports: &Ports) -> Result<(), Failure> {
+        say(&ports.journal, ports.ids.as_ref(), &self.place, &self.steers, 0).await
     }
 
     /// Those of a tool.

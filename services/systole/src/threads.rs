@@ -12,6 +12,10 @@ use crate::inputs::tenant;
 
 /// The most threads that are looked at.
 pub(crate) const MOST: usize = 1000;
+/// The shortest end of an id that is looked for.
+const SHORTEST: usize = 4;
+/// Ids that are named when several fit.
+const NAMED: usize = 5;
 
 /// The thread that a word means: an id, the end of one, or `last`.
 pub(crate) async fn find(journal: &Arc<dyn Journal>, word: &str) -> Result<ThreadRef, Failure> {
@@ -22,19 +26,34 @@ pub(crate) async fn find(journal: &Arc<dyn Journal>, word: &str) -> Result<Threa
     }
     let wanted = word.to_ascii_uppercase();
     let id = wanted.parse::<ThreadId>().ok();
+    if id.is_none() && wanted.len() < SHORTEST {
+        let why = format!("`{word}` is too short to tell one thread from the others");
+        return Err(Failure::input(why).and(format!(
+            "Type the last {SHORTEST} characters of its id or more, the whole id, or `last`; \
+             `systole threads` lists the ids."
+        )));
+    }
     let fits = |place: &ThreadRef| match id {
         Some(id) => place.thread == id,
-        None => wanted.len() >= 4 && place.thread.to_string().ends_with(&wanted),
+        None => place.thread.to_string().ends_with(&wanted),
     };
-    let mut fitting = all.into_iter().filter(fits);
-    match (fitting.next(), fitting.next()) {
-        (Some(place), None) => Ok(place),
-        (Some(_), Some(_)) => Err(Failure::input(format!("`{word}` fits several threads"))),
-        (None, _) => {
-            let why = format!("there is no thread `{word}`; `systole show` lists them all");
-            Err(Failure::not_found(why))
-        }
+    let fitting: Vec<ThreadRef> = all.into_iter().filter(fits).collect();
+    match fitting.as_slice() {
+        [place] => Ok(place.clone()),
+        [] => Err(Failure::not_found(format!("there is no thread `{word}`"))
+            .and("An id is told by its end; `systole threads` lists the ids.")),
+        several => Err(ambiguous(word, several)),
     }
+}
+
+fn ambiguous(word: &str, fitting: &[ThreadRef]) -> Failure {
+    let mut names: Vec<String> =
+        fitting.iter().take(NAMED).map(|place| place.thread.to_string()).collect();
+    if fitting.len() > NAMED {
+        names.push("…".to_owned());
+    }
+    let why = format!("`{word}` is the end of {} ids: {}", fitting.len(), names.join(", "));
+    Failure::input(why).and("Type one more character of the end of the one that is meant.")
 }
 
 /// The words that the unfinished run of a thread is about.

@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bus_sqlite::{Durability, Options, SqliteBus};
+use bus_sqlite::{Durability, FreezeFolder, Options, SqliteBus};
 use definitions::problem::Problem;
 use model_openai::{Endpoint, OpenAiModel};
 use planner::{AgentBook, Config, Planner, PlannerPorts, SnapshotRule};
 use planner_core::view::Spans;
 use ports::BusError;
 use ports::clock::{Clock, Ids};
+use ports::freezes::Freezes;
 use ports::journal::Journal;
 use ports::model::Model;
 use proto::error_code::ErrorCode;
@@ -37,12 +38,11 @@ use worker::{Tool, Tools, Worker, WorkerConfig, WorkerPorts};
 
 use crate::agent_files::{LoadedAgent, LoadedTool};
 use crate::arguments::{Common, ModelChoice};
-use crate::brake::Freezes;
 use crate::commands::freeze::words;
 use crate::engine::{Engine, GRACE, Ports};
 use crate::failure::Failure;
-use crate::launch::real;
 use crate::models::ModelByAgent;
+use crate::notices::Notices;
 use crate::scope::{Scope, ScopedQueues};
 use crate::settings::Environment;
 use crate::staff::{Hands, Member, Staff};
@@ -68,8 +68,8 @@ pub(crate) struct Store {
     bus: SqliteBus,
     ports: Ports,
     trouble: Trouble,
-    freezes: Freezes,
     scope: Scope,
+    notices: Notices,
 }
 
 impl Store {
@@ -101,11 +101,11 @@ impl Store {
             working: Arc::new(bus.clone()),
             artifacts: Arc::new(bus.clone()),
             registry: Arc::new(bus.clone()),
+            freezes: Arc::new(bus.clone()),
             clock,
             ids,
         };
-        let freezes = Freezes::of(&real(&common.store));
-        Ok(Self { bus, ports, trouble, freezes, scope })
+        Ok(Self { bus, ports, trouble, scope, notices: Notices::none() })
     }
 
     /// It, as ports.
@@ -114,9 +114,9 @@ impl Store {
     }
 
     /// What operators hold back on it, in words.
-    pub(crate) fn frozen(&self) -> Vec<String> {
-        let frozen = self.freezes.list().unwrap_or_default();
-        frozen.iter().map(|(target, note)| words(target, note)).collect()
+    pub(crate) async fn frozen(&self) -> Vec<String> {
+        let frozen = self.ports.freezes.frozen().await.unwrap_or_default();
+        frozen.iter().map(words).collect()
     }
 
     /// The first trouble with it.
@@ -148,41 +148,54 @@ impl Store {
         Ok(all_gone)
     }
 
+    /// Before the first worker: ends what dead processes left, and answers with the worker's name.
+    /// The worker of a store has one name through all its lives while each earlier life is certainly
+    /// over: then an attempt that it began and did not end needs no waiting for.
+    pub(crate) async fn begin(&self) -> Result<InstanceId, BusError> {
+        let all_gone = self.bury().await?;
+        let stranger = || instance(self.ports.ids.as_ref(), "worker");
+        Ok(if all_gone { named("worker-embedded") } else { stranger() })
+    }
+
     /// Starts planner and worker; answers with the words for the model of each agent.
     pub(crate) async fn start(
         &self,
         engine: &mut Engine,
         staff: &Staff<'_>,
     ) -> Result<Vec<String>, Failure> {
-        // The worker of a store has one name through all its lives while each earlier life is
-        // certainly over: then an attempt that it began and did not end needs no waiting for.
-        let instance = if self.bury().await? {
-            named("worker-embedded")
-        } else {
-            instance(self.ports.ids.as_ref(), "worker")
-        };
+        let worker = self.begin().await?;
+        self.start_as(engine, staff, &self.ports, worker).await
+    }
+
+    /// The same for a worker with a name, over ports of its own. Workers that live at once may have
+    /// one name if no thread has calls for two of them.
+    pub(crate) async fn start_as(
+        &self,
+        engine: &mut Engine,
+        staff: &Staff<'_>,
+        ports: &Ports,
+        instance: InstanceId,
+    ) -> Result<Vec<String>, Failure> {
         let (mut models, mut words) = (BTreeMap::new(), Vec::new());
         for member in &staff.members {
             let (model, said) = self.model(engine, member).await?;
             models.insert(member.loaded.agent.name.clone(), model);
             words.push(said);
         }
-        let (tools, contracts) =
-            tools_of(staff.tools()?, staff.environment, &staff.hands, &self.ports)?;
+        let (tools, contracts) = tools_of(staff.tools()?, staff.environment, &staff.hands, ports)?;
         // Offered before the first turn asks what there is.
         let offer = Registration { worker: instance.clone(), tools: contracts };
-        self.ports.registry.register(offer).await?;
-        let brake = Arc::new(self.freezes.clone());
-        let config = WorkerConfig { grace: GRACE, brake, ..WorkerConfig::new(instance, host()) };
-        let worker = Worker::new(worker_ports(&self.ports), tools, config);
+        ports.registry.register(offer).await?;
+        let config = WorkerConfig { grace: GRACE, ..WorkerConfig::new(instance, host()) };
+        let worker = Worker::new(worker_ports(ports), tools, config);
         let shutdown = engine.shutdown();
         engine.start("worker", async move {
             worker.run(shutdown).await;
             Ok(())
         });
         let agents = staff.members.iter().map(|member| member.loaded.agent.clone());
-        let model = Arc::new(ModelByAgent::new(models));
-        self.start_planner(engine, model, AgentBook::new(agents));
+        let model = staff.hands.steer(Arc::new(ModelByAgent::new(models)), ports);
+        self.start_planner(engine, ports, model, AgentBook::new(agents));
         Ok(words)
     }
 
@@ -190,12 +203,19 @@ impl Store {
     pub(crate) async fn start_planner_alone(&self, engine: &mut Engine) -> Result<(), Failure> {
         self.bury().await?;
         // Without an agent no turn begins, so nobody is asked.
-        self.start_planner(engine, ask(&self.ports, Vec::new())?, AgentBook::default());
+        let model = Arc::new(ask(&self.ports, Vec::new())?);
+        self.start_planner(engine, &self.ports, model, AgentBook::default());
         Ok(())
     }
 
-    fn start_planner(&self, engine: &mut Engine, model: Arc<dyn Model>, book: AgentBook) {
-        let ports = planner_ports(&self.ports, model);
+    fn start_planner(
+        &self,
+        engine: &mut Engine,
+        ports: &Ports,
+        model: Arc<dyn Model>,
+        book: AgentBook,
+    ) {
+        let ports = planner_ports(ports, model);
         let instance = instance(self.ports.ids.as_ref(), "planner");
         // A run of another agent waits for that agent's command, however long that takes.
         let spans = Spans { agent_wait: Duration::MAX, ..Spans::default() };
@@ -215,15 +235,27 @@ impl Store {
             ChosenModel::Endpoint(endpoint) => {
                 let model = &member.loaded.agent.model;
                 let words = format!("model {model} at {}", endpoint.base_url);
-                Ok((ask(&self.ports, vec![endpoint.as_ref().clone()])?, words))
+                Ok((self.asked(endpoint.as_ref().clone())?, words))
             }
-            ChosenModel::Rehearsal(rehearsal, file) => {
+            ChosenModel::Rehearsal(rehearsal, file, hint) => {
                 let url = serve(engine, rehearsal.clone()).await;
                 let url = url.map_err(|error| Failure::other("the rehearsal's server", error))?;
-                let words = format!("rehearsal {file} (OPENAI_API_KEY asks a real model)");
-                Ok((ask(&self.ports, vec![Endpoint::new(url, "")])?, words))
+                let words = format!("rehearsal {file} ({hint})");
+                Ok((self.asked(Endpoint::new(url, ""))?, words))
             }
         }
+    }
+
+    /// A model whose silence is told to whoever watches.
+    fn asked(&self, endpoint: Endpoint) -> Result<Arc<dyn Model>, Failure> {
+        let notices = self.notices.clone();
+        let model = ask(&self.ports, vec![endpoint])?;
+        Ok(Arc::new(model.telling(move |words| notices.say(words))))
+    }
+
+    /// What its parts say to whoever watches.
+    pub(crate) fn notices(&self) -> Notices {
+        self.notices.clone()
     }
 
     /// Writes what waits and lets go of the file.
@@ -255,17 +287,17 @@ fn worker_ports(ports: &Ports) -> WorkerPorts {
         working: Arc::clone(&ports.working),
         artifacts: Arc::clone(&ports.artifacts),
         registry: Arc::clone(&ports.registry),
+        freezes: Arc::clone(&ports.freezes),
         clock: Arc::clone(&ports.clock),
         ids: Arc::clone(&ports.ids),
     }
 }
 
 /// A model behind addresses.
-fn ask(ports: &Ports, endpoints: Vec<Endpoint>) -> Result<Arc<dyn Model>, Failure> {
+fn ask(ports: &Ports, endpoints: Vec<Endpoint>) -> Result<OpenAiModel, Failure> {
     let (clock, ids) = (Arc::clone(&ports.clock), Arc::clone(&ports.ids));
-    let model = OpenAiModel::new(endpoints, clock, ids)
-        .map_err(|error| Failure::other("the model's client", error))?;
-    Ok(Arc::new(model))
+    OpenAiModel::new(endpoints, clock, ids)
+        .map_err(|error| Failure::other("the model's client", error))
 }
 
 /// The endpoint that key and address name.
@@ -278,12 +310,17 @@ fn named_endpoint(api_key: Option<&str>, base_url: Option<&str>) -> Result<Endpo
     endpoint.map_err(|error| Failure::input(error.to_string()))
 }
 
+/// How to ask a real model where none is set.
+const WITHOUT_KEY: &str = "OPENAI_API_KEY asks a real model";
+/// The same where one is.
+const WITH_KEY: &str = "a real model is asked without --rehearsed";
+
 /// Which model answers.
 pub(crate) enum ChosenModel {
     /// One behind an address.
     Endpoint(Box<Endpoint>),
-    /// The agent's rehearsal, from this file.
-    Rehearsal(Rehearsal, String),
+    /// The agent's rehearsal, from this file, with how to ask a real model.
+    Rehearsal(Rehearsal, String, &'static str),
 }
 
 /// The model behind an address, which wants no key.
@@ -294,7 +331,7 @@ pub(crate) fn endpoint(url: &str) -> ChosenModel {
 /// A rehearsal without its pauses.
 pub(crate) fn rehearsed(script: &Script) -> ChosenModel {
     let rehearsal = Rehearsal::new(script.clone()).at_speed(f64::INFINITY);
-    ChosenModel::Rehearsal(rehearsal, script.file.clone())
+    ChosenModel::Rehearsal(rehearsal, script.file.clone(), WITHOUT_KEY)
 }
 
 /// The endpoint that the settings name, or the agent's rehearsal.
@@ -314,7 +351,8 @@ pub(crate) fn choose_model(
         ));
     };
     let rehearsal = read_rehearsal(&text.file, &text.text, choice.pace)?;
-    Ok(ChosenModel::Rehearsal(rehearsal, text.file.clone()))
+    let hint = if has_endpoint { WITH_KEY } else { WITHOUT_KEY };
+    Ok(ChosenModel::Rehearsal(rehearsal, text.file.clone(), hint))
 }
 
 /// A rehearsal out of its file's text; `pace` 1 is as written, 0 without pauses.
@@ -416,6 +454,11 @@ pub(crate) fn install_tls() {
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         tracing::debug!("a TLS provider was installed before");
     }
+}
+
+/// What operators hold back on a store, whoever owns it.
+pub(crate) fn freezes_of(store: &Path) -> Arc<dyn Freezes> {
+    Arc::new(FreezeFolder::of(store))
 }
 
 /// A store that another process may own, for reading.

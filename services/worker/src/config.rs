@@ -6,13 +6,13 @@ use std::time::Duration;
 use ports::append::Patience;
 use ports::artifacts::Artifacts;
 use ports::clock::{Clock, Ids};
+use ports::freezes::Freezes;
 use ports::journal::Journal;
 use ports::live::Live;
 use ports::queues::Queues;
 use ports::registry::Registry;
 use ports::working_memory::WorkingMemory;
-use proto::ids::{InstanceId, Partition, TenantId, ToolName};
-use proto::tool::Effect;
+use proto::ids::{InstanceId, Partition};
 use tool_core::redact::Redactor;
 
 use crate::metrics::Metrics;
@@ -27,6 +27,7 @@ pub struct WorkerPorts {
     pub working: Arc<dyn WorkingMemory>,
     pub artifacts: Arc<dyn Artifacts>,
     pub registry: Arc<dyn Registry>,
+    pub freezes: Arc<dyn Freezes>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
 }
@@ -35,7 +36,7 @@ impl WorkerPorts {
     /// All ports of one bus that has them all.
     pub fn of<B>(bus: &Arc<B>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self
     where
-        B: Journal + Queues + Live + WorkingMemory + Artifacts + Registry + 'static,
+        B: Journal + Queues + Live + WorkingMemory + Artifacts + Registry + Freezes + 'static,
     {
         Self {
             journal: Arc::<B>::clone(bus),
@@ -44,26 +45,10 @@ impl WorkerPorts {
             working: Arc::<B>::clone(bus),
             artifacts: Arc::<B>::clone(bus),
             registry: Arc::<B>::clone(bus),
+            freezes: Arc::<B>::clone(bus),
             clock,
             ids,
         }
-    }
-}
-
-/// What operators hold back.
-pub trait Brake: std::fmt::Debug + Send + Sync {
-    /// Why a call of this tool may not begin now, in words for the model and for people; nothing
-    /// when it may. Asked right before each effect, so it has to be quick.
-    fn holds(&self, tenant: &TenantId, tool: &ToolName, effect: Effect) -> Option<String>;
-}
-
-/// Holds nothing back.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoBrake;
-
-impl Brake for NoBrake {
-    fn holds(&self, _: &TenantId, _: &ToolName, _: Effect) -> Option<String> {
-        None
     }
 }
 
@@ -93,8 +78,6 @@ pub struct WorkerConfig {
     pub offer_every: Duration,
     /// For unanswered appends.
     pub patience: Patience,
-    /// What operators hold back.
-    pub brake: Arc<dyn Brake>,
     /// What keeps secrets out of results.
     pub redactor: Arc<Redactor>,
     /// What is counted.
@@ -116,7 +99,6 @@ impl WorkerConfig {
             keep_results: Duration::from_hours(24),
             offer_every: Duration::from_secs(10),
             patience: Patience::default(),
-            brake: Arc::new(NoBrake),
             redactor: Redactor::standard(),
             metrics: Metrics::new(),
         }

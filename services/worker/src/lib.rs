@@ -33,7 +33,7 @@ mod running;
 mod shared;
 mod starting;
 
-pub use config::{Brake, NoBrake, WorkerConfig, WorkerPorts};
+pub use config::{WorkerConfig, WorkerPorts};
 pub use metrics::Metrics;
 pub use tools::{Tool, Tools};
 pub use worker::Worker;

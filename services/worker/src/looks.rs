@@ -9,6 +9,7 @@ use proto::ids::Sequence;
 use proto::record::Record;
 use tool_core::breaker::{Breaker, Sample, judge};
 use tool_core::decide::{Gate, History, Kept, Known, Lease, Look, StartState};
+use tool_core::freeze::held;
 
 use crate::case::Case;
 
@@ -22,7 +23,7 @@ impl Case<'_> {
             Look::Start => known.start = Some(self.newest_start().await?),
             Look::Cancelled => known.cancelled = Some(self.is_cancelled().await),
             Look::Lease => known.lease = Some(self.lease().await),
-            Look::Gate => known.gate = Some(self.gate().await),
+            Look::Gate => known.gate = Some(self.gate().await?),
             Look::Probe => known.probed = Some(self.probe(known.start.as_ref()).await),
         }
         Ok(())
@@ -115,17 +116,30 @@ impl Case<'_> {
         }
     }
 
-    /// A breaker that nobody can judge is closed.
-    /// What an operator said before this look holds the call back.
-    pub(crate) fn frozen(&self) -> Option<String> {
+    /// What an operator said before this look holds the call back. A list that cannot be read holds
+    /// it back too; one that does not answer now is an error.
+    pub(crate) async fn frozen(&self) -> Result<Option<String>, BusError> {
+        let frozen = match self.shared.ports.freezes.frozen().await {
+            Ok(frozen) => frozen,
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "what is frozen cannot be read, so nothing begins");
+                return Ok(Some("What operators have frozen cannot be read.".to_owned()));
+            }
+        };
         let effect = self.call.terms.effect.max(self.tool.contract.effect);
-        self.shared.config.brake.holds(&self.thread.tenant, &self.call.tool, effect)
+        Ok(held(&frozen, &self.thread.tenant, &self.call.tool, effect))
     }
 
-    async fn gate(&self) -> Gate {
-        if let Some(words) = self.frozen() {
-            return Gate::Frozen(words);
+    /// A breaker that nobody can judge is closed.
+    async fn gate(&self) -> Result<Gate, BusError> {
+        if let Some(words) = self.frozen().await? {
+            return Ok(Gate::Frozen(words));
         }
+        Ok(self.breaker().await)
+    }
+
+    async fn breaker(&self) -> Gate {
         let working = &self.shared.ports.working;
         let Ok(samples) = working.samples(&self.call.tool).await else { return Gate::Open };
         let samples: Vec<Sample> =

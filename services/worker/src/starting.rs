@@ -45,24 +45,34 @@ impl Case<'_> {
         if self.shared.shutdown.is_draining() {
             return Ok(Flow::Settled(Settled::Back(Duration::ZERO)));
         }
-        if let Some(words) = self.frozen() {
+        if let Some(words) = self.frozen().await? {
             return Ok(Flow::Refuse(frozen(words, attempt)));
         }
         let process_group = prepared.process_group();
         let Some(claimed) = self.claim(attempt, expected, process_group).await? else {
             return Ok(Flow::LookAgain);
         };
-        if claimed.began.elapsed() > self.shared.config.grace / 2 {
+        if let Some(answer) = self.held_at_last(&claimed).await {
             drop(prepared);
-            return self.unused(&claimed, stopped_before_effect()).await;
-        }
-        if self.cancel.is_cancelled() {
-            drop(prepared);
-            let answer = receipt::cancelled(Receipt::StoppedBeforeEffect);
             return self.unused(&claimed, answer).await;
         }
         let over = self.run_started(&claimed, prepared).await;
         self.conclude(claimed, over).await
+    }
+
+    /// Why the effect must not begin although the call is claimed: the claim may have taken time.
+    async fn held_at_last(&self, claimed: &Claimed) -> Option<Answer> {
+        let frozen = self.frozen().await;
+        if self.cancel.is_cancelled() {
+            return Some(receipt::cancelled(Receipt::StoppedBeforeEffect));
+        }
+        if claimed.began.elapsed() > self.shared.config.grace / 2 {
+            return Some(stopped_before_effect());
+        }
+        match frozen {
+            Ok(words) => words.map(|words| Refusal::Frozen(words).answer(Earlier::Claimed)),
+            Err(_) => Some(stopped_before_effect()),
+        }
     }
 
     /// An attempt that is ready; tried again while nothing began and the manifest allows.

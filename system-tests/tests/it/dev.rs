@@ -135,6 +135,8 @@ fn a_waiting_call_is_approved_from_another_terminal() {
     let mut run = home.start(["run", "agent.yaml", "go", "--json"]);
     run.until_printed("approval_asked");
     assert_eq!(listed(&home, "waiting").len(), 1);
+    let shown = home.run(["show", "last"]).out;
+    assert!(shown.contains("… probe waits for your approval: systole approve "), "{shown}");
     let approved = home.run(["approve", "last"]);
     assert_eq!(approved.code, Some(0), "{approved:?}");
     assert!(approved.out.starts_with("approved: probe ("), "{}", approved.out);
@@ -212,15 +214,14 @@ fn a_second_dev_is_told_who_holds_the_store() {
 }
 
 #[test]
-fn an_agent_that_the_dev_does_not_have_and_one_that_changed_are_refused() {
+fn an_agent_that_the_dev_does_not_have_and_one_of_another_model_are_refused() {
     let home = Home::new();
     quick(&home);
-    let dev = up(&home, &["agent.yaml"]);
+    let dev = up(&home, &["agent.yaml", "--model", "other"]);
     home.write("other.yaml", "name: other\nrole: r\nmodel: m\ntools: []\n");
     let other = home.run(["run", "other.yaml", "go"]);
     assert_eq!(other.code, Some(2), "{other:?}");
     assert!(other.err.contains("runs tester and not other"), "{}", other.err);
-    home.write("agent.yaml", &home.read("agent.yaml").replace("You test", "You really test"));
     let changed = home.run(["run", "agent.yaml", "go", "--json"]);
     assert_eq!(changed.last()["code"], "version_mismatch", "{changed:?}");
     stop(dev);

@@ -158,6 +158,58 @@ fn what_operators_ask_for_is_counted() {
     assert!(took.is_some_and(|seconds| (0.1..5.0).contains(&seconds)), "{took:?}");
 }
 
+/// `freeze` or `thaw` in a deployment; it needs no working memory.
+fn operator(world: &Deployment, words: &[&str]) -> Ended {
+    let nats = world.nats.url();
+    let more = ["--nats", &nats, "--redis", "redis://127.0.0.1:1"];
+    world.home.run([words, &more].concat())
+}
+
+fn is_frozen(world: &Deployment, order: &str, tool: &str, words: &str) {
+    let ended = world.tail(&world.order(order));
+    let observation = ended.observation_of(tool);
+    assert_eq!(observation["code"], "frozen", "{observation}");
+    assert!(observation["content"].as_str().unwrap().contains(words), "{observation}");
+    assert_eq!(world.booked(), Vec::<String>::new());
+}
+
+#[test]
+fn a_freeze_reaches_every_worker_at_once_and_outlives_restarts() {
+    let Some(program) = nats_program() else { return };
+    let mut world = Deployment::start(program);
+    let planner = world.planner("planner");
+    let workers = [world.worker("worker-a"), world.worker("worker-b")];
+    for node in [&planner, &workers[0], &workers[1]] {
+        node.until_ready();
+    }
+    assert_eq!(world.home.run(["freeze", "--all"]).code, Some(0), "the store's own switch");
+    let frozen = operator(&world, &["freeze", "--all", "--reason", "incident 7"]);
+    assert_eq!(frozen.code, Some(0), "{frozen:?}");
+    assert!(frozen.out.contains("every irreversible tool: incident 7"), "{}", frozen.out);
+    for n in 0..6 {
+        is_frozen(&world, &format!("n{n}"), "book", "incident 7");
+    }
+    for worker in workers {
+        assert_eq!(worker.stop(), Some(0));
+    }
+    world.nats.kill();
+    world.nats.run();
+    let worker = world.worker("worker-c");
+    worker.until_ready();
+    planner.until_ready();
+    is_frozen(&world, "later", "book", "every irreversible tool");
+    assert_eq!(operator(&world, &["freeze", "--tool", "look"]).code, Some(0));
+    is_frozen(&world, "blind", "look", "the tool look");
+    let thawed = operator(&world, &["thaw", "--all", "--tool", "look", "--json"]);
+    assert_eq!((thawed.code, thawed.out.as_str()), (Some(0), ""), "{thawed:?}");
+    assert!(outcome(&world.tail(&world.order("free"))).contains("booked"));
+    assert_eq!(world.booked(), ["free"]);
+    let mut listing = world.home.command(["freeze"]);
+    listing.env("SYSTOLE_NATS", world.nats.url());
+    let listed = String::from_utf8(listing.output().unwrap().stdout).unwrap();
+    assert_eq!(listed, "nothing is frozen\n", "the variable names the deployment");
+}
+
 fn refused(home: &Home, nats: &str, more: &[&str]) -> Ended {
     let words = ["worker", "--tools", "tools.yaml", "--listen", "off", "--nats", nats];
     home.write("tools.yaml", TOOL);

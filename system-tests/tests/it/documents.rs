@@ -5,6 +5,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::process::Signal;
+
 use crate::home::{Ended, Home, finish, program};
 
 fn root() -> PathBuf {
@@ -126,4 +128,54 @@ fn the_first_commands_of_the_command_line_page_work_in_a_clone() {
     assert!(home.read("agents/code/work/src/components/Button.tsx").contains("interface"));
     assert!(ended.out.contains("Card.tsx"), "{}", ended.out);
     assert_eq!(ended.out.matches("✓ answered").count(), 5, "{}", ended.out);
+}
+
+#[test]
+fn every_further_block_of_the_command_line_page_can_be_typed() {
+    let page = fs::read_to_string(root().join("docs/cli.md")).unwrap();
+    let blocks = blocks(&page, "sh");
+    for block in blocks.iter().skip(1) {
+        let ended = typed(&Home::new(), block);
+        assert_eq!(ended.code, Some(0), "{block}{ended:?}");
+    }
+    let typed: String = blocks.concat();
+    for command in [
+        "run",
+        "show",
+        "threads",
+        "new agent",
+        "agents check",
+        "agents list",
+        "tools check",
+        "tools list",
+        "rehearse",
+        "freeze",
+        "thaw",
+        "completions",
+        "man",
+    ] {
+        assert!(typed.contains(&format!("systole {command}")), "{command} has no example");
+    }
+}
+
+/// Two terminals, so the lines cannot be typed one after another.
+#[test]
+fn the_dev_of_the_command_line_page_runs_what_the_other_terminal_asks_for() {
+    let home = Home::new();
+    copy(&root().join("agents"), &home.path().join("agents"));
+    let page = fs::read_to_string(root().join("docs/cli.md")).unwrap();
+    let (_, section) = page.split_once("## dev").unwrap();
+    let lines: Vec<&str> = section.split("```").nth(1).unwrap().trim().lines().collect();
+    let words = |line: &str| -> Vec<String> {
+        let line = line.split('#').next().unwrap().trim();
+        line.split(' ').skip(1).map(|word| word.trim_matches('"').to_owned()).collect()
+    };
+    let mut dev = home.start(words(lines[0]));
+    dev.until_printed("dev is up");
+    let run = home.run(words(lines[2]));
+    assert!(run.out.contains("in dev (pid "), "{run:?}");
+    let listed = home.run(["threads"]);
+    assert!(listed.out.contains("ops"), "{listed:?}");
+    dev.signal(Signal::INT);
+    assert_eq!(dev.end().code, Some(0));
 }

@@ -131,3 +131,40 @@ fn a_recording_replaces_no_file_and_is_not_made_of_a_failure() {
     assert!(failed.out.contains("not recorded"), "{}", failed.out);
     assert!(!home.path().join("other.yaml").exists());
 }
+
+/// Words that come while a run is under way begin the next one together.
+#[test]
+fn a_run_that_read_several_messages_is_recorded_with_all_of_them() {
+    let home = Home::new();
+    let script = "[\"/bin/sh\", \"-c\", \"touch began; while [ ! -e go ]; do sleep 0.01; done\"]";
+    with_tool(&home, &command(script, "read_only", "    timeout_ms: 60000\n"), "{}");
+    let rules = home.read("rehearsal.yaml");
+    let rule = "rules:\n  - when: { user_matches: third }\n    say: 'I heard it all: {{user}}'\n";
+    home.write("rehearsal.yaml", &rules.replace("rules:\n", rule));
+    let mut dev = home.start(["dev", "agent.yaml", "--json"]);
+    dev.until_printed("dev_started");
+    let first = home.start(["run", "agent.yaml", "first", "--json"]);
+    crate::home::until("the tool has begun", || home.path().join("began").exists());
+    let text = "second, with sk-abcdefghijklmnop1234";
+    let second = home.start(["run", "agent.yaml", text, "--thread", "last", "--json"]);
+    dev.until_printed("second, with");
+    let words =
+        ["run", "agent.yaml", "third", "--thread", "last", "--json", "--record", "kept.yaml"];
+    let third = home.start(words);
+    dev.until_printed("\"third\"");
+    home.write("go", "");
+    for run in [first, second] {
+        assert_eq!(run.end().code, Some(0));
+    }
+    assert_eq!(third.end().answer(), "I heard it all: third");
+    let kept = home.read("kept.yaml");
+    assert!(!kept.contains("sk-abc"), "{kept}");
+    for part in ["input: \"second, with [redacted", "\"during\":0", "\"text\":\"third\""] {
+        assert!(kept.contains(part), "{part} in {kept}");
+    }
+    dev.signal(rustix::process::Signal::INT);
+    dev.end();
+    let played = home.run(["rehearse", "agent.yaml", "kept.yaml"]);
+    assert_eq!(played.code, Some(0), "{played:?}\n{kept}");
+    assert!(played.out.contains("1 of 1 cases as expected"), "{}", played.out);
+}

@@ -3,6 +3,7 @@
 
 mod agents;
 mod approvals;
+mod bench;
 mod cancels;
 mod checks;
 mod code;
@@ -27,6 +28,7 @@ mod kill_points;
 mod kills;
 mod printed;
 mod rehearse;
+mod reloading;
 mod secure;
 mod shows;
 mod stores;

@@ -112,6 +112,52 @@ fn mistakes_in_files_are_told_and_nothing_is_played() {
 }
 
 #[test]
+fn the_user_of_a_case_may_speak_while_the_run_is_under_way() {
+    let home = Home::new();
+    with_case(
+        &home,
+        "    steer: [{ during: 1, text: louder }]\n    tools: { probe: all good }\n    \
+         expect: { turns: 2, calls: [probe], answer: LOUD }\n",
+    );
+    let rules = home.read("rehearsal.yaml");
+    let rule = "rules:\n  - when: { user_matches: louder }\n    say: LOUD\n";
+    home.write("rehearsal.yaml", &rules.replace("rules:\n", rule));
+    let ended = home.run(["rehearse", "agent.yaml"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    with_case(&home, "    steer: [{ during: soon, text: louder }]\n");
+    let wrong = home.run(["rehearse", "agent.yaml"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(
+        wrong.err.contains("rehearsals/all.yaml:4:") && wrong.err.contains("during"),
+        "{wrong:?}"
+    );
+}
+
+#[test]
+fn a_rehearsal_alone_is_played_by_the_agent_beside_it() {
+    let home = Home::new();
+    with_case(&home, "    tools: { probe: all good }\n    expect: { calls: [probe] }\n");
+    for file in ["rehearsals/all.yaml", "rehearsal.yaml"] {
+        home.write("rehearsal.yaml", &with_cases(&home));
+        let ended = home.run(["rehearse", file]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.out.contains("1 of 1 cases as expected"), "{}", ended.out);
+    }
+    home.write("elsewhere/some.yaml", &home.read("rehearsals/all.yaml"));
+    let ended = home.run(["rehearse", "elsewhere/some.yaml"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let fix = "systole rehearse AGENT elsewhere/some.yaml";
+    assert!(ended.err.contains(fix), "{}", ended.err);
+}
+
+/// The agent's rehearsal with the cases in it.
+fn with_cases(home: &Home) -> String {
+    let rules = home.read("rehearsal.yaml");
+    let (rules, _) = rules.split_once("cases:").unwrap_or((&rules, ""));
+    format!("{rules}{}", home.read("rehearsals/all.yaml"))
+}
+
+#[test]
 fn a_copied_folder_is_changed_and_the_original_is_not() {
     let home = Home::new();
     let tool = "    description: Appends a line to the notes and shows all of them.\n    \

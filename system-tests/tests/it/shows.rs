@@ -38,6 +38,27 @@ fn a_prompt_is_the_request_as_it_was_sent_with_its_tokens() {
 }
 
 #[test]
+fn what_is_meant_by_a_thread_or_a_turn_that_is_not_there_is_told() {
+    let home = Home::new();
+    crate::agents::talker(&home);
+    home.write("rehearsal.yaml", "rules:\n  - say: hello\n");
+    home.run(["run", "agent.yaml", "go", "--json"]).answer();
+    let told = |words: &[&str], parts: &[&str]| {
+        let ended = home.run(words);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        for part in parts {
+            assert!(ended.err.contains(part), "{part} in {}", ended.err);
+        }
+    };
+    told(&["show", "abc"], &["`abc` is too short", "last 4 characters", "`last`"]);
+    told(&["show", "zzzz"], &["there is no thread `zzzz`", "by its end", "systole threads"]);
+    told(
+        &["show", "last", "--prompt", "--turn", "9"],
+        &["has no turn 9", "It has the turns 1 to 1", "--prompt"],
+    );
+}
+
+#[test]
 fn a_store_can_be_looked_at_while_a_process_runs_on_it() {
     let home = Home::new();
     crate::agents::talker(&home);

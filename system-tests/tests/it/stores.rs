@@ -39,6 +39,28 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
 }
 
 #[test]
+fn a_log_of_writes_that_was_removed_is_missed() {
+    let home = Home::new();
+    talker(&home);
+    let mut command = home.command(["run", "agent.yaml", "go", "--json"]);
+    command.env("SYSTOLE_REHEARSAL_PACE", "1");
+    let mut run = home.start_command(command);
+    run.until_printed("\"delta\"");
+    assert!(run.kill());
+    for ending in ["-wal", "-shm"] {
+        let mut path = home.store().into_os_string();
+        path.push(ending);
+        fs::remove_file(path).unwrap();
+    }
+    home.write("rehearsal.yaml", "rules:\n  - say: hello\n");
+    let next = home.run(["run", "agent.yaml", "go", "--json"]);
+    assert!(next.err.contains("systole.db-wal) is gone"), "{}", next.err);
+    assert!(next.err.contains("the records since the last checkpoint are lost"), "{}", next.err);
+    next.answer();
+    assert_eq!(home.run(["run", "agent.yaml", "more", "--json"]).err, "", "told once");
+}
+
+#[test]
 fn a_file_of_another_program_is_refused() {
     let home = Home::new();
     home.write(".systole/systole.db", "these are my notes, not a store; keep them\n");

@@ -25,10 +25,58 @@ fn a_model_that_does_not_answer_yet_is_one_line_a_try() {
     ended.answer();
     assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
     assert!(
-        ended.err.contains("trying again in") && ended.err.contains("(2 of 3)"),
+        ended.err.contains("asking the model again in") && ended.err.contains("(2 of 3)"),
         "{}",
         ended.err
     );
+    let people = home.run(["run", "agent.yaml", "go", "--new"]);
+    assert_eq!(people.err, "", "it belongs between the lines of the run");
+    let line = people.out.lines().find(|line| line.contains("asking the model again in"));
+    assert!(
+        line.is_some_and(|line| line.contains("because") && line.contains("503")),
+        "{people:?}"
+    );
+    assert_eq!(people.out.matches("── turn 1").count(), 1, "{}", people.out);
+}
+
+#[test]
+fn an_answer_in_which_nobody_sees_anything_is_an_empty_one() {
+    let home = Home::new();
+    talker(&home);
+    home.write("rehearsal.yaml", "rules:\n  - say: \"\\u200b \\uFEFF\"\n");
+    let answer = home.run(["run", "agent.yaml", "go", "--json"]).answer();
+    assert!(answer.starts_with("The agent ended without a word."), "{answer:?}");
+}
+
+#[test]
+fn with_a_key_the_hint_does_not_ask_for_one() {
+    let home = Home::new();
+    talker(&home);
+    home.write("rehearsal.yaml", "rules:\n  - say: hello\n");
+    let without = home.run(["run", "agent.yaml", "go"]);
+    assert!(without.out.contains("(OPENAI_API_KEY asks a real model)"), "{}", without.out);
+    let mut with = home.command(["run", "agent.yaml", "go", "--new", "--rehearsed"]);
+    with.env("OPENAI_API_KEY", "sk-something-long-enough");
+    let with = crate::home::finish(with);
+    assert!(with.out.contains("(a real model is asked without --rehearsed)"), "{}", with.out);
+}
+
+#[test]
+fn a_call_whose_tool_is_gone_is_told_with_the_wait() {
+    let home = Home::new();
+    let script = "[\"/bin/sh\", \"-c\", \"touch began; sleep 60\"]";
+    with_tool(&home, &command(script, "read_only", "    timeout_ms: 90000\n"), "{}");
+    let run = home.start(["run", "agent.yaml", "go"]);
+    crate::home::until("the tool has begun", || home.path().join("began").exists());
+    assert!(run.kill());
+    home.write("agent.yaml", &home.read("agent.yaml").replace("[probe]", "[]"));
+    home.write("tools.yaml", "tools: []\n");
+    home.write("rehearsal.yaml", "rules:\n  - say: never mind\n");
+    let mut again = home.start(["run", "agent.yaml", "go"]);
+    again.until_printed("waits for the tool probe, which no tool file of this agent has any more");
+    again.until_printed("it is given up in ");
+    assert_eq!(home.run(["cancel", "last"]).code, Some(0));
+    again.end();
 }
 
 #[test]

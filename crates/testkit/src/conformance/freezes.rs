@@ -51,9 +51,11 @@ pub async fn freezes_of_several_processes_stand_together(world: &dyn BusWorld) -
     );
     let [first, second, next, last] = targets.map(|target| freeze(target, ""));
     let (left, right) = tokio::join!(one.freezes.freeze(first), other.freezes.freeze(second));
-    (left?, right?);
+    left?;
+    right?;
     let (left, right) = tokio::join!(one.freezes.freeze(next), other.freezes.freeze(last));
-    (left?, right?);
+    left?;
+    right?;
     let wanted = [FreezeTarget::All, of_tenant("acme"), of_tool("call"), of_tool("pay")];
     same("all", frozen(&third).await?, wanted.map(|target| freeze(target, "")).to_vec())
 }

@@ -35,7 +35,7 @@ pub(crate) enum BenchPart {
         #[arg(long)]
         url: String,
         /// How long threads begin.
-        #[arg(long)]
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600_000))]
         span_ms: u64,
         /// Leaves out the syncs.
         #[arg(long)]
@@ -47,7 +47,7 @@ pub(crate) enum BenchPart {
         #[arg(long)]
         url: String,
         /// How long runs begin.
-        #[arg(long)]
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600_000))]
         span_ms: u64,
     },
     /// One thread.
@@ -56,8 +56,8 @@ pub(crate) enum BenchPart {
         #[arg(long)]
         url: String,
         /// Runs.
-        #[arg(long)]
-        runs: usize,
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        runs: u32,
     },
     /// Threads that wait.
     Memory {
@@ -65,8 +65,8 @@ pub(crate) enum BenchPart {
         #[arg(long)]
         url: String,
         /// How many.
-        #[arg(long)]
-        threads: usize,
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        threads: u32,
     },
     /// Words, calls, words.
     Early {
@@ -77,7 +77,7 @@ pub(crate) enum BenchPart {
         #[arg(long)]
         early_dispatch: String,
         /// Words per second.
-        #[arg(long)]
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
         pace: u32,
     },
     /// The floor over JetStream.

@@ -3,10 +3,12 @@
 use clap::Args;
 use proto::ids::{TenantId, ToolName};
 
+use super::BusFlags;
+
 /// `systole freeze`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  systole freeze --all --reason \"incident 7\"\n  systole freeze --tool restart_service\n  systole freeze            # lists what is frozen"
+    after_help = "Examples:\n  systole freeze --all --reason \"incident 7\"\n  systole freeze --tool restart_service\n  systole freeze --nats nats://n1:4222 --all   # in every worker of a deployment\n  systole freeze            # lists what is frozen"
 )]
 pub(crate) struct Freeze {
     /// What.
@@ -18,6 +20,9 @@ pub(crate) struct Freeze {
     /// As JSON, one freeze a line.
     #[arg(long)]
     pub(crate) json: bool,
+    /// A deployment; without one the store is meant.
+    #[command(flatten)]
+    pub(crate) bus: BusFlags,
 }
 
 /// `systole thaw`.
@@ -30,6 +35,9 @@ pub(crate) struct Thaw {
     /// As JSON: what is still frozen, one freeze a line.
     #[arg(long)]
     pub(crate) json: bool,
+    /// A deployment; without one the store is meant.
+    #[command(flatten)]
+    pub(crate) bus: BusFlags,
 }
 
 /// What is frozen or thawed.

@@ -107,7 +107,7 @@ pub(crate) enum Command {
     Dev(Dev),
     /// Threads.
     #[command(flatten)]
-    Thread(ThreadCommand),
+    Thread(Box<ThreadCommand>),
     /// A distributed deployment.
     #[command(flatten)]
     Node(Box<NodeCommand>),

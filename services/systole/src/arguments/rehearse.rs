@@ -15,7 +15,7 @@ pub(crate) struct Rehearse {
     /// Something else.
     #[command(subcommand)]
     pub(crate) task: Option<RehearseTask>,
-    /// The agent's file.
+    /// The agent's file; or a rehearsal, which the agent beside it plays.
     #[arg(required = true)]
     pub(crate) agent: Option<PathBuf>,
     /// Files with cases. Without any: the agent's rehearsal and the folder `rehearsals` beside it.

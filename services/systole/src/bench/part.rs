@@ -21,9 +21,11 @@ pub(crate) async fn part(context: &Context, part: &BenchPart) -> Result<Exit, Fa
         BenchPart::Floor { url, span_ms } => {
             print(&floor::measure(context, url, Duration::from_millis(*span_ms)).await?)
         }
-        BenchPart::Overhead { url, runs } => print(&overhead::measure(context, url, *runs).await?),
+        BenchPart::Overhead { url, runs } => {
+            print(&overhead::measure(context, url, many(*runs)).await?)
+        }
         BenchPart::Memory { url, threads } => {
-            print(&memory::measure(context, url, *threads).await?)
+            print(&memory::measure(context, url, many(*threads)).await?)
         }
         BenchPart::Early { url, early_dispatch, pace } => {
             print(&early::measure(context, url, early_dispatch, *pace).await?)
@@ -63,6 +65,10 @@ async fn over_servers(context: &Context, part: &BenchPart) -> Result<Exit, Failu
         | BenchPart::Memory { .. }
         | BenchPart::Early { .. } => Err(Failure::other("the bench", "a part without servers")),
     }
+}
+
+fn many(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn print(measured: &impl Serialize) -> Result<Exit, Failure> {

@@ -1,8 +1,11 @@
 //! `systole dev`: one process that stays up. It holds the store and runs every thread of its agents;
 //! other commands on the same store ask it. Started again, it goes on where it was.
 
+mod changes;
+mod crew;
 pub(super) mod find;
 mod screen;
+mod shift;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,41 +13,31 @@ use std::time::Duration;
 use ports::BusError;
 use ports::journal::{Journal, Stored};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 
+use self::changes::Seen;
+use self::crew::Crew;
 use self::screen::Screen;
+use self::shift::{Shift, unfinished};
 use super::Context;
-use crate::agent_files::{LoadedAgent, with_model};
 use crate::arguments::Dev;
-use crate::control::{self, Role};
+use crate::control::{self, Asked, Fresh, Role};
 use crate::engine::Engine;
 use crate::failure::{Exit, Failure};
-use crate::follow::fold;
 use crate::heard::HeardJournal;
-use crate::inputs::tenant;
 use crate::interrupts::Interrupts;
-use crate::launch::{open_door, real, remember, status};
+use crate::launch::{open_door, real};
+use crate::notices::Notices;
 use crate::shell;
-use crate::staff::{Hands, Member, Staff};
-use crate::wiring::{ChosenModel, Store, choose_model, clock};
+use crate::wiring::{Store, clock};
 
-/// Between two looks for trouble with the store.
+/// Between two looks at the files and for trouble with the store.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The most threads that are looked at.
-const MOST: usize = 1000;
 
 /// Stays up until it is told to stop.
 pub(crate) async fn dev(context: &Context, dev: &Dev) -> Result<Exit, Failure> {
-    let mut agents = find::agents(&dev.agents, &context.environment)?;
-    if let Some(model) = dev.model.model() {
-        agents = agents.into_iter().map(|agent| named(agent, model)).collect();
-    }
-    let models: Result<Vec<ChosenModel>, Failure> =
-        agents.iter().map(|agent| choose_model(agent, &dev.model)).collect();
-    let models = models?;
-    let members = agents.iter().zip(&models);
-    let members = members.map(|(loaded, model)| Member { loaded, model }).collect();
-    let staff = Staff { members, environment: &context.environment, hands: Hands::of(dev.dry_run) };
-    staff.tools()?;
+    let (crew, seen) = Crew::read(context, dev, &[]);
+    let crew = crew?;
     let mut interrupts =
         Interrupts::listen().map_err(|error| Failure::other("signals cannot be heard", error))?;
     let (store, told) = match open(context) {
@@ -54,15 +47,10 @@ pub(crate) async fn dev(context: &Context, dev: &Dev) -> Result<Exit, Failure> {
     };
     let command = context.same_store(&shell::line(dev.again(&context.environment)));
     interrupts.goes_on_with(&command);
-    let up = Up { context, store: &store, staff: &staff, command };
-    let ended = up.run(Screen::new(context, dev.json), told, &mut interrupts).await;
+    let up = Up { context, dev, store: &store, command };
+    let ended = up.run((crew, seen), told, &mut interrupts).await;
     store.close().await?;
     ended
-}
-
-fn named(mut agent: LoadedAgent, model: &str) -> LoadedAgent {
-    agent.agent = with_model(agent.agent, model);
-    agent
 }
 
 /// The store, and its records from now on.
@@ -101,8 +89,8 @@ async fn held(context: &Context, why: String) -> Failure {
 
 struct Up<'a> {
     context: &'a Context,
+    dev: &'a Dev,
     store: &'a Store,
-    staff: &'a Staff<'a>,
     /// Starts it again.
     command: String,
 }
@@ -110,68 +98,76 @@ struct Up<'a> {
 impl Up<'_> {
     async fn run(
         &self,
-        mut screen: Screen,
-        mut told: mpsc::Receiver<Stored>,
+        read: (Crew, Seen),
+        told: mpsc::Receiver<Stored>,
         interrupts: &mut Interrupts,
     ) -> Result<Exit, Failure> {
+        let mut screen = Screen::new(self.context, self.dev.json);
+        let mut shift = Shift::begin(self.context, self.dev, self.store, read).await?;
+        // The door stays open while versions of agents come and go.
+        let mut front = Engine::new(self.store.trouble());
+        let (fresh, asked) = Fresh::new();
         let path = &self.context.common.store;
-        for member in &self.staff.members {
-            remember(member.loaded, path);
-        }
-        let mut engine = Engine::new(self.store.trouble());
-        let words = self.store.start(&mut engine, self.staff).await?;
-        let status = status(Role::Dev, self.staff, &words);
-        open_door(path, self.store, &mut engine, status.clone());
-        let unfinished = self.unfinished().await?;
-        screen.up(self.context, &status, unfinished);
-        screen.frozen(&self.store.frozen());
-        let trouble = watch(&engine, &mut screen, &mut told, interrupts).await;
+        open_door(path, self.store, &mut front, shift.status(), Some(fresh));
+        let journal = &self.store.ports().journal;
+        let status = shift.status().borrow().clone();
+        screen.up(self.context, &status, unfinished(journal).await?.len());
+        screen.frozen(&self.store.frozen().await);
+        let mut heard = Heard { told, asked, notices: self.store.notices() };
+        let watched = watch(&front, &mut screen, &mut heard, &mut shift, interrupts).await;
         screen.stopping();
-        engine.stop().await;
-        while let Ok(stored) = told.try_recv() {
+        shift.end().await;
+        front.stop().await;
+        while let Ok(stored) = heard.told.try_recv() {
             screen.record(&stored);
         }
-        if let Some(error) = trouble {
-            return Err(error.into());
-        }
-        screen.down(&self.command, self.unfinished().await?);
+        watched?;
+        screen.down(&self.command, unfinished(journal).await?.len());
         Ok(Exit::Done)
     }
+}
 
-    async fn unfinished(&self) -> Result<usize, Failure> {
-        let journal = &self.store.ports().journal;
-        let mut unfinished = 0_usize;
-        for place in journal.threads(&tenant(), MOST).await? {
-            if !fold(journal, &place).await?.is_at_rest() {
-                unfinished = unfinished.saturating_add(1);
-            }
-        }
-        Ok(unfinished)
-    }
+/// What comes while it is up.
+struct Heard {
+    told: mpsc::Receiver<Stored>,
+    asked: Asked,
+    notices: Notices,
 }
 
 /// Shows what happens until somebody says stop, or the store is in trouble, or nobody reads.
 async fn watch(
-    engine: &Engine,
+    front: &Engine,
     screen: &mut Screen,
-    told: &mut mpsc::Receiver<Stored>,
+    heard: &mut Heard,
+    shift: &mut Shift<'_>,
     interrupts: &mut Interrupts,
-) -> Option<BusError> {
+) -> Result<(), Failure> {
+    let mut next = Instant::now() + LOOK_EVERY;
     loop {
         tokio::select! {
             biased;
-            () = interrupts.asked() => return None,
-            record = told.recv() => match record {
+            () = interrupts.asked() => return Ok(()),
+            asked = heard.asked.next() => {
+                shift.look(screen).await?;
+                asked.answer();
+            }
+            () = sleep_until(next) => {
+                shift.look(screen).await?;
+                next = Instant::now() + LOOK_EVERY;
+            }
+            record = heard.told.recv() => match record {
                 Some(stored) => screen.record(&stored),
-                None => return None,
+                None => return Ok(()),
             },
-            () = tokio::time::sleep(LOOK_EVERY) => {}
         }
-        if let Some(error) = engine.trouble() {
-            return Some(error);
+        for words in heard.notices.take() {
+            screen.notice(&words);
+        }
+        if let Some(error) = front.trouble() {
+            return Err(error.into());
         }
         if screen.is_closed() {
-            return None;
+            return Ok(());
         }
     }
 }

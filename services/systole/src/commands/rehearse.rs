@@ -43,9 +43,10 @@ pub(crate) async fn rehearse(context: &Context, asked: &Rehearse) -> Result<Exit
     if let Some(RehearseTask::Serve { file, listen, pace }) = &asked.task {
         return serve::serve(file, *listen, *pace).await;
     }
-    let path = asked.agent.clone().unwrap_or_default();
+    let named = asked.agent.clone().unwrap_or_default();
+    let (path, files) = find::agent_and_files(&named, &asked.files)?;
     let agent = load(&Disk, &path, &context.environment)?;
-    let cases = cases(asked, &path, &agent)?;
+    let cases = cases(asked, &files, (&path, &agent))?;
     let mut interrupts =
         Interrupts::listen().map_err(|error| Failure::other("signals cannot be heard", error))?;
     let mut report = Report::new(context, asked.json, &path);
@@ -121,6 +122,8 @@ impl Stage<'_> {
     ) -> Result<Option<Happened>, Failure> {
         let case = &self.rehearsed.case;
         let model: ChosenModel = rehearsed(&self.rehearsed.script);
+        let ports = store.ports();
+        let place = place(ports.ids.thread_id(ports.clock.now()));
         let launch = Launch {
             common,
             environment,
@@ -130,14 +133,13 @@ impl Stage<'_> {
             command: String::new(),
             names_thread: false,
             json: true,
-            hands: Hands::Rehearsed(Arc::new(StandIns::new(case))),
+            hands: Hands::Rehearsed(Arc::new(StandIns::new(case, place.clone()))),
         };
-        let ports = store.ports();
         let approve: Vec<ToolName> =
             case.approve.iter().filter_map(|tool| ToolName::new(tool).ok()).collect();
         let text = self.rehearsed.input.clone();
         let aim = Aim::Begin {
-            place: place(ports.ids.thread_id(ports.clock.now())),
+            place,
             key: fresh_key(ports.ids.as_ref()),
             message: message(text, &agent.agent.name, &approve, None),
         };

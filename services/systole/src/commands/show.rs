@@ -6,8 +6,11 @@ mod prompt;
 
 use std::sync::Arc;
 
+use planner_core::Thread;
+use planner_core::thread::{Call, StartState};
 use ports::journal::Journal;
 use proto::ids::ThreadRef;
+use proto::tool::Effect;
 
 use super::{Context, print, threads};
 use crate::arguments::Show;
@@ -17,6 +20,7 @@ use crate::screen::View;
 use crate::screen::canvas::Canvas;
 use crate::screen::human::HumanView;
 use crate::screen::json::JsonView;
+use crate::screen::text::one_line;
 use crate::threads::find;
 use crate::wiring::read_store;
 
@@ -75,8 +79,55 @@ async fn transcript(
         };
         follower.look(&mut tell).await?;
         if !json && !follower.thread().is_at_rest() {
-            view.note("… not finished").unwrap_or_default();
+            for words in standing(follower.thread()) {
+                view.note(&words).unwrap_or_default();
+            }
         }
     }
     Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// What an unfinished run waits for, a line each.
+fn standing(thread: &Thread) -> Vec<String> {
+    let mut lines: Vec<String> = thread.open_calls().map(|call| waits(thread, call)).collect();
+    if lines.is_empty() {
+        lines.push(match thread.run.as_ref().map(|run| run.open.is_some()) {
+            Some(true) => "… not finished: the model is asked".to_owned(),
+            Some(false) | None => "… not finished".to_owned(),
+        });
+    }
+    lines
+}
+
+/// A question that was answered is no longer what the call waits for.
+fn waits(thread: &Thread, call: &Call) -> String {
+    let (tool, id) = (one_line(&call.requested.tool), call.id());
+    let effect = call.requested.terms.as_ref().map(|terms| terms.effect);
+    let has_begun = matches!(call.start, StartState::Started { .. });
+    if call.asked.is_some() && call.decision.is_none() {
+        let thread = thread.place.thread;
+        format!("… {tool} waits for your approval: systole approve {thread} {id} [--deny]")
+    } else if has_begun && effect == Some(Effect::Checkable) {
+        format!(
+            "… {tool} ({id}) has begun; if its process is gone it waits to be checked, not approved"
+        )
+    } else if has_begun || call.dispatched.is_some() {
+        format!("… {tool} ({id}) is under way")
+    } else {
+        format!("… {tool} ({id}) is not sent yet")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::ids::{Partition, TenantId, ThreadId, ThreadRef};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_without_a_run_waits_for_nothing_that_has_a_name() {
+        let (tenant, thread) = (TenantId::new("default").unwrap(), ThreadId::from_parts(1, 1));
+        let thread = Thread::new(ThreadRef { partition: Partition(0), tenant, thread });
+        assert_eq!(standing(&thread), ["… not finished"]);
+    }
 }

@@ -15,8 +15,10 @@ use service_runtime::tasks::TaskSet;
 use tokio::io::BufReader;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::fresh::Fresh;
 use super::path::ShortPath;
 use super::wire::{
     Ask, Asked, BEAT, PATIENCE, Reply, Role, Status, VERSION, read_line, write_line,
@@ -35,7 +37,9 @@ pub(crate) struct Holder {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) scope: Scope,
     pub(crate) endings: Endings,
-    pub(crate) status: Status,
+    pub(crate) status: watch::Receiver<Status>,
+    /// Present when its files may change.
+    pub(crate) fresh: Option<Fresh>,
 }
 
 /// The open door of this process; closing removes the socket.
@@ -157,9 +161,13 @@ async fn follow(writer: &mut OwnedWriteHalf, holder: &Holder, thread: ThreadId) 
 impl Holder {
     async fn answer(&self, ask: Ask) -> Reply {
         match ask {
-            Ask::Status => Reply::Status(self.status.clone()),
+            Ask::Status => Reply::Status(self.status.borrow().clone()),
             Ask::Post { thread, key, message, fingerprint } => {
-                match self.objection(&message, &fingerprint) {
+                if let Some(fresh) = &self.fresh {
+                    fresh.look().await;
+                }
+                let status = self.status.borrow().clone();
+                match objection(&status, &message, &fingerprint) {
                     Some((code, why)) => Reply::Refused { code, why },
                     None => self.post(thread, key, message).await,
                 }
@@ -178,34 +186,6 @@ impl Holder {
             }
             Ask::Follow { .. } => refused("a thread is followed in a conversation of its own"),
         }
-    }
-
-    /// Why a message is not for this process.
-    fn objection(&self, message: &Message, theirs: &Fingerprint) -> Option<(ErrorCode, String)> {
-        let pid = self.status.pid;
-        if self.status.role == Role::Run {
-            let why = format!(
-                "process {pid} runs one run on this store and takes no messages; wait for its end"
-            );
-            return Some((ErrorCode::StoreLocked, why));
-        }
-        let name = message.agent.as_ref()?;
-        let names: Vec<&str> = self.status.agents.iter().map(|agent| agent.name.as_str()).collect();
-        let Some(known) = self.status.agents.iter().find(|agent| agent.name == *name) else {
-            let why = format!(
-                "the dev with process id {pid} runs {} and not {name}: start it with that agent's \
-                 file too",
-                names.join(", ")
-            );
-            return Some((ErrorCode::NotFound, why));
-        };
-        (known.fingerprint != *theirs).then(|| {
-            let why = format!(
-                "the dev with process id {pid} runs {name} as its file or its --model was when it \
-                 started: stop it (Ctrl-C) and start it again, its runs go on"
-            );
-            (ErrorCode::VersionMismatch, why)
-        })
     }
 
     /// Its caller waits for the ending, until it says that it has shown it.
@@ -230,6 +210,38 @@ impl Holder {
             Err(error) => Reply::from(&error),
         }
     }
+}
+
+/// Why a message is not for the process that says this of itself.
+fn objection(
+    status: &Status,
+    message: &Message,
+    theirs: &Fingerprint,
+) -> Option<(ErrorCode, String)> {
+    let pid = status.pid;
+    if status.role == Role::Run {
+        let why = format!(
+            "process {pid} runs one run on this store and takes no messages; wait for its end"
+        );
+        return Some((ErrorCode::StoreLocked, why));
+    }
+    let name = message.agent.as_ref()?;
+    let names: Vec<&str> = status.agents.iter().map(|agent| agent.name.as_str()).collect();
+    let Some(known) = status.agents.iter().find(|agent| agent.name == *name) else {
+        let why = format!(
+            "the dev with process id {pid} runs {} and not {name}: start it with that agent's file \
+             too",
+            names.join(", ")
+        );
+        return Some((ErrorCode::NotFound, why));
+    };
+    (known.fingerprint != *theirs).then(|| {
+        let why = format!(
+            "the dev with process id {pid} runs another version of {name}: its --model is another \
+             one, or one of its files could not be taken up (its terminal says which and why)"
+        );
+        (ErrorCode::VersionMismatch, why)
+    })
 }
 
 impl From<&BusError> for Reply {

@@ -23,6 +23,7 @@
 
 mod call;
 mod door;
+mod fresh;
 mod inbox;
 mod listen;
 mod path;
@@ -30,6 +31,7 @@ mod wire;
 
 pub(crate) use call::{ask, status};
 pub(crate) use door::{Door, Holder};
+pub(crate) use fresh::{Asked, Fresh};
 pub(crate) use inbox::DoorInbox;
 pub(crate) use listen::DoorLive;
 pub(crate) use wire::{Ask, Known, Reply, Role, Status};

@@ -44,6 +44,8 @@ pub(crate) struct HumanView<W> {
     frame: usize,
     /// Lines of an observation that are shown where nothing is drawn anew.
     most_lines: usize,
+    /// The heading that stands last, while nothing came below it.
+    headed: Option<String>,
 }
 
 struct OpenCall {
@@ -65,6 +67,7 @@ impl<W: Write> HumanView<W> {
             now: Timestamp::default(),
             frame: 0,
             most_lines: OBSERVATION_LINES,
+            headed: None,
         }
     }
 
@@ -143,7 +146,11 @@ impl<W: Write> HumanView<W> {
         self.heard = event.at.unwrap_or(self.now);
         let title =
             if start > 1 { format!("turn {turn}, asked again ") } else { format!("turn {turn} ") };
+        if lines.is_empty() && self.headed.as_deref() == Some(title.as_str()) {
+            return lines;
+        }
         let rule = self.canvas.width().min(60).saturating_sub(columns(&title)).saturating_sub(3);
+        self.headed = Some(title.clone());
         lines.push(String::new());
         lines.push(self.tinted(Tone::Faint, &format!("── {title}{}", "─".repeat(rule))));
         lines
@@ -366,6 +373,9 @@ fn is_silent(call: &Call) -> bool {
 impl<W: Write + Send> View for HumanView<W> {
     fn event(&mut self, event: &ThreadEvent, thread: &Thread) -> io::Result<()> {
         let lines = self.lines_of(event, thread);
+        if !lines.is_empty() && !matches!(event.event, Event::TurnStarted { .. }) {
+            self.headed = None;
+        }
         self.draw(&lines)
     }
 
@@ -381,6 +391,16 @@ impl<W: Write + Send> View for HumanView<W> {
         let lines = wrap(&clean(text), width);
         let lines: Vec<String> =
             lines.iter().map(|line| self.palette.paint(Tone::Faint, line)).collect();
+        self.draw(&lines)
+    }
+
+    fn notice(&mut self, text: &str) -> io::Result<()> {
+        let width = self.canvas.wrap_width().unwrap_or(usize::MAX).saturating_sub(4);
+        let lines = wrap(&one_line(text), width);
+        let marks = std::iter::once("  … ").chain(std::iter::repeat("    "));
+        let lines = marks.zip(lines).map(|(mark, line)| format!("{mark}{line}"));
+        let lines: Vec<String> = lines.map(|line| self.palette.paint(Tone::Warm, &line)).collect();
+        self.headed = None;
         self.draw(&lines)
     }
 

@@ -43,6 +43,12 @@ impl<W: Write + Send> View for JsonView<W> {
         Ok(())
     }
 
+    /// The stream has events only; whoever looks for a reason looks into the log.
+    fn notice(&mut self, text: &str) -> io::Result<()> {
+        tracing::warn!("{text}");
+        Ok(())
+    }
+
     fn ask(&mut self, _: &Call, _: Timestamp) -> io::Result<bool> {
         Ok(false)
     }

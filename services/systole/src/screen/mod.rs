@@ -31,6 +31,9 @@ pub(crate) trait View: Send {
     /// A word of the program itself.
     fn note(&mut self, text: &str) -> io::Result<()>;
 
+    /// Why something takes longer, while it does.
+    fn notice(&mut self, text: &str) -> io::Result<()>;
+
     /// Asks for a word on a call and leaves the cursor behind the question. Answers whether anybody
     /// can be asked.
     fn ask(&mut self, call: &Call, now: Timestamp) -> io::Result<bool>;

@@ -11,6 +11,7 @@ use futures_util::stream::BoxStream;
 use gateway::{Gateway, GatewayPorts};
 use planner::{AgentBook, Config, Planner};
 use ports::BusError;
+use ports::freezes::Freezes;
 use ports::model::Model;
 use ports::working_memory::WorkingMemory;
 use proto::error_code::ErrorCode;
@@ -52,7 +53,7 @@ impl Servers {
         name: &str,
         switch: &KillSwitch,
     ) -> Result<Self, Failure> {
-        let bus = NatsBus::connect(nats(settings, name)).await?;
+        let bus = Box::pin(NatsBus::connect(nats(settings, name))).await?;
         tracing::info!(version = bus.server_version(), servers = ?shown(settings), "NATS is there");
         let ports = Ports {
             journal: Arc::new(bus.clone()),
@@ -61,6 +62,7 @@ impl Servers {
             working: working_memory(settings).await?,
             artifacts: Arc::new(bus.clone()),
             registry: Arc::new(bus.clone()),
+            freezes: Arc::new(bus.clone()),
             clock: clock(),
             ids: ids(),
         };
@@ -113,7 +115,7 @@ impl Servers {
         let endpoint =
             super::named_endpoint(settings.api_key.as_deref(), settings.base_url.as_deref())?;
         tracing::info!(base_url = endpoint.base_url, "the model's endpoint");
-        ask(&self.ports, vec![endpoint])
+        Ok(Arc::new(ask(&self.ports, vec![endpoint])?))
     }
 
     /// A gateway to it.
@@ -146,6 +148,10 @@ impl Servers {
         let instance = instance(self.ports.ids.as_ref(), "worker");
         let offer = Registration { worker: instance.clone(), tools: contracts };
         self.ports.registry.register(offer).await?;
+        for freeze in self.ports.freezes.frozen().await? {
+            let words = freeze.target.words();
+            tracing::warn!(by = freeze.by, reason = freeze.reason, "frozen is {words}");
+        }
         let config = WorkerConfig {
             partitions: self.partitions.clone(),
             slots: settings.slots,
@@ -157,6 +163,12 @@ impl Servers {
         };
         Ok(Worker::new(worker_ports(&self.ports), tools, config))
     }
+}
+
+/// What operators hold back in a deployment. It needs nothing but NATS.
+pub(crate) async fn freezes(settings: &BusSettings) -> Result<Arc<dyn Freezes>, Failure> {
+    let bus = Box::pin(NatsBus::connect(nats(settings, "client"))).await?;
+    Ok(Arc::new(bus))
 }
 
 /// Addresses without what may be secret in them.

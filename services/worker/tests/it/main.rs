@@ -9,6 +9,8 @@ mod delivering;
 #[cfg(test)]
 mod failing;
 #[cfg(test)]
+mod freezing;
+#[cfg(test)]
 mod plan;
 #[cfg(test)]
 mod stopping;

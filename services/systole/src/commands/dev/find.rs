@@ -15,19 +15,20 @@ const USUAL: &str = "agents";
 /// An agent's file in a folder of its own.
 const FILE: &str = "agent.yaml";
 
-/// Reads them all; everything that is wrong with any of them is told at once.
+/// Reads these agents; everything that is wrong with any of them is told at once.
 pub(super) fn agents(
-    named: &[PathBuf],
+    files: &dyn Files,
+    paths: &[PathBuf],
     environment: &Environment,
 ) -> Result<Vec<LoadedAgent>, Failure> {
     let mut agents: Vec<(PathBuf, LoadedAgent)> = Vec::new();
     let mut lines = Vec::new();
     let mut code = ErrorCode::InvalidAgent;
-    for path in files(named)? {
-        match load(&Disk, &path, environment) {
-            Ok(agent) => match double(&agents, &path, &agent) {
+    for path in paths {
+        match load(files, path, environment) {
+            Ok(agent) => match double(&agents, path, &agent) {
                 Some(line) => lines.push(line),
-                None => agents.push((path, agent)),
+                None => agents.push((path.clone(), agent)),
             },
             Err(failure) => {
                 code = failure.code;
@@ -78,6 +79,21 @@ pub(in crate::commands) fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Fail
         }
     }
     Ok(once)
+}
+
+/// The folders in which an agent's file may appear.
+pub(super) fn folders(named: &[PathBuf]) -> Vec<PathBuf> {
+    let usual = PathBuf::from(USUAL);
+    let tops: Vec<PathBuf> = match named {
+        [] if usual.is_dir() => vec![usual],
+        [] => vec![PathBuf::from(".")],
+        named => named.iter().filter(|path| path.is_dir()).cloned().collect(),
+    };
+    let below = |top: &PathBuf| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(top).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+    };
+    tops.iter().flat_map(below).chain(tops.iter().cloned()).collect()
 }
 
 fn in_named(folder: &Path) -> Result<Vec<PathBuf>, Failure> {

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use crate::commands::Context;
 use crate::control::Status;
+use crate::failure::Failure;
 use crate::screen::canvas::terminal_columns;
 use crate::screen::style::{Palette, Tone};
 use crate::screen::summary;
-use crate::screen::text::{columns, cut, one_line};
+use crate::screen::text::{columns, cut, one_line, wrap};
 
 /// The width where there is no terminal.
 const PAGE: usize = 120;
@@ -53,8 +54,24 @@ impl Screen {
     }
 
     fn faint(&mut self, text: &str) {
-        let line = self.palette.paint(Tone::Faint, text);
-        self.line(&line);
+        self.tinted(Tone::Faint, text);
+    }
+
+    /// In as many lines as it takes.
+    fn tinted(&mut self, tone: Tone, text: &str) {
+        for line in wrap(text, self.width()) {
+            let line = self.palette.paint(tone, &line);
+            self.line(&line);
+        }
+    }
+
+    /// Why something takes longer, while it does.
+    pub(super) fn notice(&mut self, words: &str) {
+        if self.json {
+            tracing::warn!("{words}");
+        } else {
+            self.tinted(Tone::Warm, &format!("… {}", one_line(words)));
+        }
     }
 
     /// It is up.
@@ -75,9 +92,7 @@ impl Screen {
             self.line(&format!("  {name}{pad}  {}", agent.model));
         }
         if status.dry_run {
-            let words = "dry run: irreversible tools only say what they would do";
-            let line = self.palette.paint(Tone::Warm, words);
-            self.line(&line);
+            self.tinted(Tone::Warm, "dry run: irreversible tools only say what they would do");
         }
         if unfinished > 0 {
             self.line(&format!(
@@ -95,8 +110,33 @@ impl Screen {
             return;
         }
         for words in words {
-            let line = self.palette.paint(Tone::Warm, words);
-            self.line(&line);
+            self.tinted(Tone::Warm, words);
+        }
+    }
+
+    /// The newest files are at work.
+    pub(super) fn taken_up(&mut self, status: &Status) {
+        if self.json {
+            return self.event(&json!({"type": "dev_reloaded", "agents": status.agents}));
+        }
+        let names: Vec<&str> = status.agents.iter().map(|agent| agent.name.as_str()).collect();
+        self.faint(&format!(
+            "files changed: {} begin runs as they are now; runs under way keep what they began with",
+            names.join(", ")
+        ));
+    }
+
+    /// The files have changed and cannot be used.
+    pub(super) fn kept(&mut self, failure: &Failure) {
+        if self.json {
+            return self.event(&json!({
+                "type": "dev_not_reloaded", "code": failure.code, "lines": failure.lines,
+            }));
+        }
+        let words = "files changed, but not in a way that can be used; runs begin as before";
+        self.tinted(Tone::Bad, words);
+        for line in &failure.lines {
+            self.tinted(Tone::Plain, &one_line(line));
         }
     }
 

@@ -9,9 +9,12 @@ use rehearsal::script::Script;
 use crate::agent_files::{Disk, Files, LoadedAgent};
 use crate::arguments::Rehearse;
 use crate::failure::{Exit, Failure};
+use crate::file_kind::{Kind, said};
 
 /// The folder beside an agent's file that is looked at when no file is named.
 const FOLDER: &str = "rehearsals";
+/// The usual name of an agent's file.
+const AGENT: &str = "agent.yaml";
 
 /// A case with all that it needs.
 pub(super) struct Rehearsed {
@@ -30,15 +33,37 @@ struct Found {
     sheet: Sheet,
 }
 
+/// The agent's file and the files with cases. A rehearsal that is named in the agent's place is
+/// played by the agent beside it, or beside its folder.
+pub(super) fn agent_and_files(
+    named: &Path,
+    files: &[PathBuf],
+) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
+    let text = Disk.read(named).ok().flatten().unwrap_or_default();
+    if said(&text) != Some(Kind::Rehearsal) {
+        return Ok((named.to_owned(), files.to_vec()));
+    }
+    let folder = named.parent().unwrap_or_else(|| Path::new(""));
+    let above = folder.parent().filter(|_| folder.ends_with(FOLDER));
+    let agents = std::iter::once(folder).chain(above).map(|folder| folder.join(AGENT));
+    let Some(agent) = agents.into_iter().find(|path| path.is_file()) else {
+        let why = format!("{} is a rehearsal, and there is no {AGENT} beside it", named.display());
+        return Err(Failure::input(why)
+            .and(format!("Name the agent too: systole rehearse AGENT {}", named.display())));
+    };
+    let files = std::iter::once(named.to_owned()).chain(files.iter().cloned());
+    Ok((agent, files.collect()))
+}
+
 /// All cases, in the order of the files; everything that is wrong with any file is told at once.
 pub(super) fn cases(
     asked: &Rehearse,
-    path: &Path,
-    agent: &LoadedAgent,
+    files: &[PathBuf],
+    (path, agent): (&Path, &LoadedAgent),
 ) -> Result<Vec<Rehearsed>, Failure> {
     let mut lines = Vec::new();
     let mut found = Vec::new();
-    for (file, text) in texts(asked, path, agent)? {
+    for (file, text) in texts(files, path, agent)? {
         match Sheet::parse(&file, &text) {
             Ok(sheet) => {
                 let folder = Path::new(&file).parent().unwrap_or_else(|| Path::new("")).to_owned();
@@ -72,12 +97,12 @@ fn none(asked: &Rehearse) -> Failure {
 
 /// Files with their texts: those that are named, or the agent's own and those in the folder.
 fn texts(
-    asked: &Rehearse,
+    files: &[PathBuf],
     path: &Path,
     agent: &LoadedAgent,
 ) -> Result<Vec<(String, String)>, Failure> {
-    if !asked.files.is_empty() {
-        return asked.files.iter().map(|path| read(path)).collect();
+    if !files.is_empty() {
+        return files.iter().map(|path| read(path)).collect();
     }
     let own = agent.rehearsal.iter().map(|own| (own.file.clone(), own.text.clone()));
     let mut texts: Vec<(String, String)> = own.collect();

@@ -16,6 +16,7 @@ use crate::failure::{Exit, Failure};
 use crate::follow::Follower;
 use crate::interrupts::Interrupts;
 use crate::launch::{Aim, Found, look_back, real};
+use crate::notices::Notices;
 use crate::session::{Attached, Ending, Parts, Session};
 use crate::watched::Trouble;
 use crate::wiring::endings::awaited_in;
@@ -155,6 +156,7 @@ impl Visit<'_> {
             ends_after: found.ends_after,
             command: format!("{} --thread {}", again(self.context, self.run), place.thread),
             may_ask: !self.run.json,
+            notices: Notices::none(),
             attached: Some(attached),
         }
     }

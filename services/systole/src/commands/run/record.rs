@@ -86,13 +86,15 @@ fn recording(redactor: &Redactor, thread: &Thread, finished: Option<&Event>) -> 
         "calls": made.iter().map(|call| record.expected(call)).collect::<Vec<Value>>(),
         "answer": redactor.redact(answer.trim_end()),
     });
-    let case = [
-        ("name", Value::from(name)),
-        ("input", Value::from(redactor.redact(input))),
-        ("approve", json!(record.approved())),
-        ("tools", record.stand_ins(&made)),
-        ("expect", expect),
-    ];
+    let mut case =
+        vec![("name", Value::from(name)), ("input", Value::from(redactor.redact(input)))];
+    let steers = record.steers();
+    if !steers.is_empty() {
+        case.push(("steer", Value::Array(steers)));
+    }
+    case.push(("approve", json!(record.approved())));
+    case.push(("tools", record.stand_ins(&made)));
+    case.push(("expect", expect));
     text.push_str("cases:\n");
     text.push_str(&block(&case, 2));
     Some(text)
@@ -109,10 +111,37 @@ struct Record<'a> {
 
 impl<'a> Record<'a> {
     fn input(&self) -> Option<&'a str> {
-        self.thread.log.iter().find_map(|logged| match logged {
-            Logged::User { run, text } if *run == self.run => Some(text.as_str()),
+        self.said().next().map(|(_, text)| text)
+    }
+
+    /// What the user said, each with the number of turns before it.
+    fn said(&self) -> impl Iterator<Item = (u32, &'a str)> {
+        let (mut turns, number) = (0_u32, self.run);
+        self.thread.log.iter().filter_map(move |logged| match logged {
+            Logged::User { run, text } if *run == number => Some((turns, text.as_str())),
+            Logged::Turn { run, .. } if *run == number => {
+                turns = turns.saturating_add(1);
+                None
+            }
             Logged::User { .. } | Logged::Note { .. } | Logged::Turn { .. } => None,
         })
+    }
+
+    /// All but the first words: a turn reads what came during the one before it.
+    fn steers(&self) -> Vec<Value> {
+        let later = self.said().skip(1);
+        later
+            .map(|(during, text)| json!({"during": during, "text": self.redactor.redact(text)}))
+            .collect()
+    }
+
+    /// When the reply with this number is given. Words that come later begin no new count.
+    fn when(&self, turn: usize) -> Value {
+        if self.said().nth(1).is_some() {
+            json!({"turn": turn, "since": "start"})
+        } else {
+            json!({"turn": turn})
+        }
     }
 
     /// One rule a turn.
@@ -125,7 +154,7 @@ impl<'a> Record<'a> {
         });
         let rules = turns.enumerate().map(|(index, (text, reasoning, calls))| {
             let words = |text: &str| self.template(&Value::from(text));
-            let mut rule = vec![("when", json!({"turn": index.saturating_add(1)}))];
+            let mut rule = vec![("when", self.when(index.saturating_add(1)))];
             if !reasoning.is_empty() {
                 rule.push(("reasoning", words(reasoning)));
             }

@@ -29,7 +29,7 @@ pub(super) async fn text(
     place: &ThreadRef,
     show: &Show,
 ) -> Result<String, Failure> {
-    let (thread, turn) = at_turn(journal, place, show.turn).await?;
+    let (thread, turn) = at_turn(context, journal, place, show.turn).await?;
     let known = Remembered::find(&context.common.store, &turn.agent_fingerprint)
         .map_err(|error| Failure::other("what was kept of the agent", error))?;
     let Some(known) = known else {
@@ -52,22 +52,41 @@ pub(super) async fn text(
 /// The thread as it was when a turn's request was built: the newest turn of the newest run, or the
 /// one that is asked for.
 async fn at_turn(
+    context: &Context,
     journal: &Arc<dyn Journal>,
     place: &ThreadRef,
     wanted: Option<u32>,
 ) -> Result<(Thread, TurnStarted), Failure> {
     let mut thread = Thread::new(place.clone());
     let mut found: Option<(Thread, TurnStarted)> = None;
+    let mut last = 0;
     for stored in journal.read(place, Sequence::NONE, Sequence::NONE).await? {
         let Ok(placed) = stored.placed() else { continue };
         thread.apply(&stored.subject.leaf, &placed);
-        if let Record::Fact(Fact::TurnStarted(turn)) = placed.record
-            && wanted.is_none_or(|wanted| wanted == turn.turn)
-        {
-            found = Some((thread.clone(), turn));
+        if let Record::Fact(Fact::TurnStarted(turn)) = placed.record {
+            last = last.max(turn.turn);
+            if wanted.is_none_or(|wanted| wanted == turn.turn) {
+                found = Some((thread.clone(), turn));
+            }
         }
     }
-    found.ok_or_else(|| Failure::not_found(format!("thread {} has no such turn", place.thread)))
+    found.ok_or_else(|| no_turn(context, place, wanted, last))
+}
+
+/// What there is in place of the turn that was asked for.
+fn no_turn(context: &Context, place: &ThreadRef, wanted: Option<u32>, last: u32) -> Failure {
+    let thread = place.thread;
+    match wanted {
+        Some(wanted) if last > 0 => {
+            let newest = context.same_store(&format!("show {thread} --prompt"));
+            Failure::not_found(format!("thread {thread} has no turn {wanted}")).and(format!(
+                "It has the turns 1 to {last}; without `--turn` the newest is shown: {newest}"
+            ))
+        }
+        Some(_) | None => {
+            Failure::not_found(format!("thread {thread} has no turn yet: no model was asked"))
+        }
+    }
 }
 
 fn as_json(request: &ModelRequest, turn: &TurnStarted, limit: usize) -> Value {

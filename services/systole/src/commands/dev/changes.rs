@@ -1,0 +1,146 @@
+//! Whether files on disk have changed. A look costs the file system's word on each; only what that
+//! says is new is read.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use proto::hash::fingerprint;
+use proto::ids::Fingerprint;
+
+use crate::agent_files::{Disk, Files};
+
+/// The most files that are looked at.
+const MOST: usize = 2000;
+
+/// What the file system says of a file, as far as it changes with what the file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    modified: (i64, i64),
+    changed: (i64, i64),
+    bytes: u64,
+    inode: u64,
+}
+
+/// Nothing when there is no such file.
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::metadata(path).ok()?;
+    Some(Stamp {
+        modified: (found.mtime(), found.mtime_nsec()),
+        changed: (found.ctime(), found.ctime_nsec()),
+        bytes: found.size(),
+        inode: found.ino(),
+    })
+}
+
+/// Each file with its stamp and what it held, as far as there is one.
+type Looks = BTreeMap<PathBuf, (Option<Stamp>, Option<Fingerprint>)>;
+
+/// Files on disk, with a note of each that was asked for.
+#[derive(Default)]
+pub(super) struct Noted {
+    read: RefCell<Looks>,
+}
+
+impl Noted {
+    fn note(&self, path: &Path, stamp: Option<Stamp>, held: Option<Fingerprint>) {
+        let mut read = self.read.borrow_mut();
+        if read.len() < MOST {
+            read.entry(path.to_owned()).or_insert((stamp, held));
+        }
+    }
+
+    /// A folder whose list of files matters.
+    pub(super) fn folder(&self, path: &Path) {
+        self.note(path, stamp(path), None);
+    }
+
+    /// What they were.
+    pub(super) fn seen(self) -> Seen {
+        Seen(self.read.into_inner())
+    }
+}
+
+impl Files for Noted {
+    fn read(&self, path: &Path) -> io::Result<Option<String>> {
+        // Taken before the text, so that what is written meanwhile is seen as a change.
+        let before = stamp(path);
+        let text = Disk.read(path);
+        let held = text.as_ref().ok().and_then(|text| text.as_deref().map(fingerprint));
+        self.note(path, before, held);
+        text
+    }
+
+    fn folder_of(&self, path: &Path) -> io::Result<PathBuf> {
+        Disk.folder_of(path)
+    }
+
+    fn names(&self, folder: &Path) -> Vec<String> {
+        Disk.names(folder)
+    }
+}
+
+/// Files as they were when they were read.
+#[derive(Debug, Default)]
+pub(super) struct Seen(Looks);
+
+impl Seen {
+    /// Whether any of them may be another one.
+    pub(super) fn is_old(&self) -> bool {
+        self.0.iter().any(|(path, (then, _))| stamp(path) != *then)
+    }
+
+    /// Whether the files hold the same as those others.
+    pub(super) fn holds_the_same(&self, other: &Self) -> bool {
+        let held = |seen: &Self| -> Vec<(PathBuf, Fingerprint)> {
+            let files = seen.0.iter();
+            files.filter_map(|(path, (_, held))| Some((path.clone(), held.clone()?))).collect()
+        };
+        held(self) == held(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(path: &Path) -> Seen {
+        let noted = Noted::default();
+        noted.read(path).unwrap();
+        noted.folder(path.parent().unwrap());
+        noted.seen()
+    }
+
+    #[test]
+    fn a_file_that_is_written_removed_or_replaced_is_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.yaml");
+        let absent = look(&path);
+        assert!(!absent.is_old());
+        fs::write(&path, "one").unwrap();
+        assert!(absent.is_old());
+        let one = look(&path);
+        assert!(!one.is_old());
+        fs::write(folder.path().join("b"), "two").unwrap();
+        assert!(one.is_old(), "the folder has one more");
+        fs::rename(folder.path().join("b"), &path).unwrap();
+        let two = look(&path);
+        assert!(!two.is_old() && !one.holds_the_same(&two));
+        fs::remove_file(&path).unwrap();
+        assert!(two.is_old());
+    }
+
+    #[test]
+    fn a_file_that_was_only_touched_holds_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.yaml");
+        fs::write(&path, "one").unwrap();
+        let before = look(&path);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "one").unwrap();
+        assert!(before.is_old() && before.holds_the_same(&look(&path)));
+    }
+}
