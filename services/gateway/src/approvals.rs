@@ -5,6 +5,7 @@ use axum::extract::{Path, Request, State};
 use proto::error_code::ErrorCode;
 use proto::ids::{ArgumentsHash, InputKey, ThreadRef, ToolCallId};
 use proto::input::{Decision, InputBody};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,16 +19,21 @@ use crate::reading::Reading;
 /// The longest note, and the longest name of who decided.
 const LONGEST: usize = 4096;
 
-#[derive(Debug, Deserialize)]
+/// A person's word.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NewDecision {
+pub(crate) struct NewDecision {
+    /// Whether the call may be made.
     approve: bool,
     /// What the person was shown.
     arguments_hash: ArgumentsHash,
+    /// Who decided.
     #[serde(default)]
     by: Option<String>,
+    /// Why; the model reads it when the call is denied.
     #[serde(default)]
     note: String,
+    /// The idempotency key, if it is not in the header.
     #[serde(default)]
     key: Option<InputKey>,
 }

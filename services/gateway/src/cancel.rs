@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use planner_core::thread::Call;
 use proto::ids::{InputKey, Sequence, ThreadRef};
 use proto::input::InputBody;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -26,12 +27,15 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The longest reason.
 const LONGEST_REASON: usize = 4096;
 
-#[derive(Debug, Default, Deserialize)]
+/// A wish to stop.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-struct NewCancel {
+pub(crate) struct NewCancel {
+    /// Why, for people.
     reason: String,
     /// How long to wait for the end of the run.
     wait_ms: Option<u64>,
+    /// The idempotency key, if it is not in the header.
     key: Option<InputKey>,
 }
 

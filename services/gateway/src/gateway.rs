@@ -25,6 +25,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::metrics::Metrics;
+use crate::openapi;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::{approvals, cancel, events, inputs, threads};
@@ -108,6 +109,7 @@ impl Gateway {
         let probes = probes::routes(app.health.clone(), vec![app.metrics.registry().clone()]);
         asked
             .route("/v1/threads/{thread}/events", get(events::get))
+            .route(openapi::PATH, get(openapi::get))
             .fallback(unknown)
             .method_not_allowed_fallback(wrong_method)
             .with_state(self.app.clone())

@@ -10,6 +10,7 @@ use ports::journal::Fence;
 use proto::error_code::ErrorCode;
 use proto::ids::{AgentName, InputKey, Nonce, Sequence, ThreadId, ThreadRef, ToolName};
 use proto::input::{InputBody, Message};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::body;
@@ -25,7 +26,7 @@ const TRIES: u32 = 8;
 const MOST_APPROVED: usize = 64;
 
 /// How an input wants to be read while a run is active.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Mode {
     /// By the next run.
@@ -40,18 +41,25 @@ pub(crate) enum Mode {
 }
 
 /// What a client says.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewInput {
+    /// The words.
     pub(crate) text: String,
+    /// How it wants to be read while a run is active.
     #[serde(default)]
     pub(crate) mode: Mode,
+    /// Who answers from here on.
     #[serde(default)]
     pub(crate) agent: Option<AgentName>,
+    /// Tools whose approval is given with the input.
     #[serde(default)]
     pub(crate) approve: Vec<ToolName>,
+    /// How hard it is; sets the turn limit.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 5))]
     pub(crate) complexity: Option<u32>,
+    /// The idempotency key, if it is not in the header.
     #[serde(default)]
     pub(crate) key: Option<InputKey>,
 }
@@ -110,11 +118,12 @@ pub(crate) struct Offer {
 }
 
 /// Where an input lies.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Accepted {
     pub(crate) thread: ThreadId,
     pub(crate) sequence: Sequence,
     /// The id of its event.
+    #[schemars(with = "String")]
     pub(crate) id: EventId,
     pub(crate) key: InputKey,
 }

@@ -10,6 +10,7 @@
 //! - `reading`: a thread as its journal has it
 //! - `threads`, `inputs`, `cancel`, `approvals`: what clients ask
 //! - `events`: a thread as it happens
+//! - [`openapi`]: all of it for programs that make clients
 //! - [`metrics`]: what operators see
 
 mod approvals;
@@ -20,6 +21,7 @@ mod events;
 pub mod gateway;
 mod inputs;
 pub mod metrics;
+pub mod openapi;
 mod problem;
 mod reading;
 pub mod settings;

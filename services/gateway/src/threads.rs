@@ -8,6 +8,7 @@ use planner_core::phase::phase;
 use planner_core::thread::{Call, StartState};
 use proto::hash::sha256_hex;
 use proto::ids::{AgentName, InputKey, TenantId, ThreadId};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -20,12 +21,15 @@ use crate::problem::Problem;
 use crate::reading::Reading;
 
 /// What begins a thread.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewThread {
+    /// Who answers.
     agent: AgentName,
+    /// What is said first.
     #[serde(default)]
     input: Option<NewInput>,
+    /// The idempotency key, if it is not in the header; it names the thread too.
     #[serde(default)]
     key: Option<InputKey>,
 }

@@ -8,6 +8,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::contract::hold;
+
 /// How long a test waits for what should come at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -54,7 +56,9 @@ pub(crate) async fn ask(
             .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&body).into_owned()));
         Answer { status, headers, body }
     };
-    timeout(PATIENCE, read).await.unwrap()
+    let answer = timeout(PATIENCE, read).await.unwrap();
+    hold(line, &answer);
+    answer
 }
 
 async fn send(

@@ -4,6 +4,7 @@
 mod approving;
 mod cancelling;
 mod client;
+mod contract;
 mod events;
 mod inputs;
 mod limits;
