@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 use crate::ids::Nonce;
 use crate::record::Record;
 
-/// The version that this build writes.
-pub const VERSION: u16 = 1;
-/// The oldest reader that may act on what this build writes.
+/// The newest version that this build reads and writes.
+pub const VERSION: u16 = 2;
+/// The oldest reader that may act on what this build writes, unless the record says more.
 pub const MIN_READER: u16 = 1;
 
 /// A record as bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
-    /// The version of the writer.
+    /// The version of the form that it is written in.
     pub v: u16,
     /// The oldest version that may act on it.
     pub min_reader: u16,
@@ -53,7 +53,8 @@ struct Head {
 impl Envelope {
     /// Wraps a record that this build writes.
     pub fn new(nonce: Nonce, traceparent: Option<String>, body: Record) -> Self {
-        Self { v: VERSION, min_reader: MIN_READER, nonce, traceparent, body }
+        let needed = body.min_reader();
+        Self { v: needed, min_reader: needed, nonce, traceparent, body }
     }
 
     /// The bytes.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::call::{Disposition, Start};
 use crate::error_code::ErrorCode;
-use crate::fact::{EndReason, Fact, Outcome, SealReason, Usage};
+use crate::fact::{EndReason, Fact, Outcome, RunFinished, SealReason, Usage};
 use crate::ids::{AgentName, ArgumentsHash, Sequence, ThreadId, ToolCallId};
 use crate::input::InputBody;
 use crate::live::Channel;
@@ -186,6 +186,20 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// The newest records were lost; the run goes on from what was known of them.
+    Restored {
+        /// The last record of the planners that was still there.
+        after: Sequence,
+        /// Calls that are made again.
+        again: Vec<ToolCallId>,
+        /// Calls that are in doubt.
+        in_doubt: Vec<ToolCallId>,
+    },
+    /// Records up to this one are kept as a state, and may be gone.
+    Checkpoint {
+        /// The last of them.
+        up_to: Sequence,
+    },
 }
 
 /// The events that a record tells of: none for a tick, several when a turn answers calls itself.
@@ -267,20 +281,35 @@ fn fact_events(fact: &Fact) -> Vec<Event> {
             arguments_hash: asked.arguments_hash.clone(),
             expires: asked.expires,
         }],
-        Fact::RunFinished(f) => vec![Event::RunFinished {
-            run: f.run,
-            outcome: f.outcome,
-            reason: f.reason,
-            code: f.code,
-            answer: f.answer.clone(),
-            turns: f.turns,
-            calls: f.calls,
-            usage: f.usage,
-            unevaluated: f.unevaluated,
-        }],
+        Fact::RunFinished(finished) => vec![finished_event(finished)],
         Fact::Parked { sequence, why } => {
             vec![Event::Parked { parked: *sequence, why: why.clone() }]
         }
+        Fact::Checkpoint(checkpoint) => {
+            vec![Event::Checkpoint { up_to: checkpoint.standing.folded }]
+        }
+        Fact::Restored(restored) => {
+            let in_doubt = restored.doubts.iter().map(|doubt| doubt.tool_call_id.clone());
+            let (after, again) = (restored.after, restored.again.clone());
+            let told = Event::Restored { after, again, in_doubt: in_doubt.collect() };
+            let doubts = restored.doubts.iter().map(observation_event);
+            let finished = restored.finished.as_deref().map(finished_event);
+            std::iter::once(told).chain(doubts).chain(finished).collect()
+        }
+    }
+}
+
+fn finished_event(f: &RunFinished) -> Event {
+    Event::RunFinished {
+        run: f.run,
+        outcome: f.outcome,
+        reason: f.reason,
+        code: f.code,
+        answer: f.answer.clone(),
+        turns: f.turns,
+        calls: f.calls,
+        usage: f.usage,
+        unevaluated: f.unevaluated,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error_code::ErrorCode;
 use crate::ids::{
     AgentName, ArgumentsHash, Fingerprint, InstanceId, Sequence, ToolCallId, ToolName,
 };
-use crate::observation::Observation;
+use crate::observation::{ArtifactRef, Observation};
 use crate::time::Timestamp;
 
 /// One fact of the fenced chain.
@@ -37,6 +37,84 @@ pub enum Fact {
         /// Why it could not be read.
         why: String,
     },
+    /// The journal had lost its newest records; this is what was known of them.
+    Restored(Restored),
+    /// What came before is also kept as a state; older records may be purged.
+    Checkpoint(Checkpoint),
+}
+
+/// What came before is also kept as a state; older records may be purged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Checkpoint {
+    /// The state, up to `standing.folded`.
+    pub state: ArtifactRef,
+    /// Where the thread stands.
+    pub standing: Standing,
+}
+
+/// The journal had lost its newest records; this is what was known of them. A fold goes on from the
+/// state, dated back to the last record that is still there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Restored {
+    /// The newest record of the chain that was known before; what lies above it is folded again.
+    pub after: Sequence,
+    /// What was known, as a kept state.
+    pub state: ArtifactRef,
+    /// Calls whose records were lost and that may be repeated: they are made again.
+    pub again: Vec<ToolCallId>,
+    /// Calls that may have happened and must not be repeated: they are in doubt.
+    pub doubts: Vec<Observation>,
+    /// The end of the newest run, when the record of it was lost: readers hear of it here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished: Option<Box<RunFinished>>,
+    /// Where the thread stands with all this.
+    pub standing: Standing,
+}
+
+/// Where a thread stands, for readers that see only the records from here on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Standing {
+    /// Records up to this one are contained.
+    pub folded: Sequence,
+    /// Runs begun so far.
+    pub runs: u32,
+    /// The run in progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<ActiveRun>,
+    /// Inputs that no turn has read.
+    pub unread: Vec<Sequence>,
+}
+
+/// The run in progress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ActiveRun {
+    /// From 1.
+    pub number: u32,
+    /// Turns begun.
+    pub turns: u32,
+    /// Where the start of a turn lies whose reply is missing, and which start of it that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<(Sequence, u32)>,
+    /// Its calls.
+    pub calls: Vec<KnownCall>,
+}
+
+/// A call of the run in progress.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KnownCall {
+    /// The call.
+    pub tool_call_id: ToolCallId,
+    /// Its turn.
+    pub turn: u32,
+    /// Whether a reply in the journal names it.
+    pub named: bool,
+    /// Whether it waits for a person.
+    pub asks: bool,
+    /// Whether it was given to workers, and need not be given again.
+    pub dispatched: bool,
+    /// Whether it has its observation.
+    pub answered: bool,
 }
 
 /// A model request is about to be made.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Start, ToolCall};
+use crate::envelope::MIN_READER;
 use crate::fact::Fact;
 use crate::ids::Sequence;
 use crate::input::Input;
@@ -29,6 +30,20 @@ pub enum Record {
 }
 
 impl Record {
+    /// The oldest reader that may act on it: who does not know that a state was put in the place of
+    /// records would decide from the wrong ones.
+    pub fn min_reader(&self) -> u16 {
+        match self {
+            Self::Fact(Fact::Restored(_) | Fact::Checkpoint(_)) => 2,
+            Self::Fact(_)
+            | Self::Input(_)
+            | Self::ToolCall(_)
+            | Self::Start(_)
+            | Self::Observation(_)
+            | Self::Tick => MIN_READER,
+        }
+    }
+
     /// The word used for it in logs, metrics and documents.
     pub fn kind(&self) -> &'static str {
         match self {

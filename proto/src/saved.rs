@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::call::{RequestedCall, Started, ToolCall};
 use crate::envelope::DecodeError;
-use crate::fact::{ApprovalAsked, TurnStarted, Usage};
+use crate::fact::{ApprovalAsked, RunFinished, TurnStarted, Usage};
 use crate::ids::{AgentName, InputKey, Nonce, Sequence, ThreadRef, ToolCallId, ToolName};
 use crate::input::{Decision, Message};
 use crate::observation::Observation;
@@ -37,6 +37,10 @@ pub struct SavedThread {
     pub poison: Vec<(Sequence, String)>,
     pub notes: Vec<(Sequence, String)>,
     pub late: u32,
+    #[serde(default)]
+    pub finished: Option<Box<RunFinished>>,
+    #[serde(default)]
+    pub checkpoint: Option<(u32, Sequence)>,
 }
 
 /// The last record that it was folded from.

@@ -1,8 +1,9 @@
 //! Calls: named by a turn, dispatched, started, answered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::call::{Disposition, RequestedCall, Start, ToolCall};
+use proto::fact::KnownCall;
 use proto::ids::{Sequence, ToolCallId};
 use proto::observation::Observation;
 use proto::tool::Effect;
@@ -17,6 +18,10 @@ pub(crate) struct Calls {
     by_id: BTreeMap<ToolCallId, Call>,
     /// Starts of ids that no call has.
     strays: BTreeMap<ToolCallId, Starts>,
+    /// Calls whose records the journal has lost; what comes of them tells of no mistake.
+    lost: BTreeSet<ToolCallId>,
+    /// Records of older calls may be purged.
+    begins_late: bool,
 }
 
 /// The end of a turn.
@@ -67,6 +72,43 @@ impl Call {
 }
 
 impl Calls {
+    /// Calls whose records are not in this journal, or no longer.
+    pub(crate) fn forgive(&mut self, ids: impl IntoIterator<Item = ToolCallId>) {
+        self.lost.extend(ids);
+    }
+
+    /// From here on an answer to a call that is not known is late for one whose records were purged.
+    pub(crate) fn begins_late(&mut self) {
+        self.begins_late = true;
+    }
+
+    /// Runs that are over by the word of a planner have left no call open.
+    pub(crate) fn ended(&mut self, at: Sequence, turns: &Turns) {
+        for call in self.by_id.values_mut().filter(|call| turns.is_finished(call.turn.run)) {
+            call.answer(at);
+        }
+    }
+
+    /// What was known of the calls of a run when its newest records were lost.
+    pub(crate) fn restored(&mut self, at: Sequence, run: u32, known: &[KnownCall]) {
+        for one in known {
+            let id = &one.tool_call_id;
+            let turn = TurnId { run, turn: one.turn };
+            let starts = self.strays.remove(id);
+            let call = self.by_id.entry(id.clone()).or_insert_with(|| Call::of(turn));
+            call.named |= one.named;
+            call.waits_for_approval |= one.asks;
+            call.starts = starts.unwrap_or_else(|| std::mem::take(&mut call.starts));
+            if !one.dispatched {
+                call.dispatched = None;
+            }
+            if one.answered {
+                call.answer(at);
+            }
+            self.lost.insert(id.clone());
+        }
+    }
+
     /// A tool call record.
     pub(crate) fn dispatched(&mut self, at: Sequence, record: &ToolCall, report: &mut Report) {
         let id = &record.tool_call_id;
@@ -95,6 +137,9 @@ impl Calls {
             Start::Started(started) => &started.tool_call_id,
             Start::Barred(barred) => &barred.tool_call_id,
         };
+        if self.lost.contains(id) {
+            return;
+        }
         match self.by_id.get_mut(id) {
             Some(call) => {
                 let effect = call.dispatched.as_ref().map(|dispatched| dispatched.effect);
@@ -109,6 +154,8 @@ impl Calls {
         let id = &record.tool_call_id;
         match self.by_id.get_mut(id) {
             Some(call) if call.dispatched.is_some() => call.answer(at),
+            Some(call) if self.lost.contains(id) => call.answer(at),
+            None if self.begins_late || self.lost.contains(id) => {}
             Some(_) | None => {
                 let why = format!("an observation of {id}, which was never dispatched");
                 report.breaks(Invariant::OneObservation, why);
@@ -125,6 +172,9 @@ impl Calls {
     ) -> Option<TurnId> {
         let id = &record.tool_call_id;
         let Some(call) = self.by_id.get_mut(id) else {
+            if self.lost.contains(id) {
+                return None;
+            }
             report
                 .breaks(Invariant::OneObservation, format!("{id} is closed, nobody asked for it"));
             return None;
@@ -185,7 +235,8 @@ impl Calls {
     pub(crate) fn judge_sealed(&self, calls: &[RequestedCall], report: &mut Report) {
         for requested in calls {
             let known = self.by_id.get(&requested.tool_call_id);
-            let in_journal = known.is_some_and(|call| call.dispatched.is_some());
+            let in_journal = known.is_some_and(|call| call.dispatched.is_some())
+                || self.lost.contains(&requested.tool_call_id);
             if requested.disposition == Disposition::Dispatch && !in_journal {
                 let why = format!("{} is sealed and was never dispatched", requested.tool_call_id);
                 report.breaks(Invariant::CallsAreNamed, why);

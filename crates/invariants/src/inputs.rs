@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proto::fact::{EndReason, RunFinished, TurnStarted};
+use proto::fact::{EndReason, RunFinished, Standing, TurnStarted};
 use proto::ids::{InputKey, Sequence};
 use proto::input::{Input, InputBody};
 
@@ -42,6 +42,18 @@ impl Inputs {
             // They speak to the active run or to one approval, and to nothing when there is none.
             InputBody::Cancel { .. } | InputBody::Decision(_) => {}
         }
+    }
+
+    /// What a planner says is read or not; the records that show it may be lost or purged.
+    pub(crate) fn stands(&mut self, standing: &Standing) {
+        self.unread
+            .retain(|input| input.at > standing.folded || standing.unread.contains(&input.at));
+        self.run_has_turn = standing.run.as_ref().is_some_and(|run| run.turns > 0);
+    }
+
+    /// Inputs that the journal has lost are still known by their keys.
+    pub(crate) fn know(&mut self, keys: impl IntoIterator<Item = InputKey>) {
+        self.keys.extend(keys);
     }
 
     /// A turn reads everything up to `seen`.

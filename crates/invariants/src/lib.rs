@@ -13,7 +13,8 @@ pub mod rule;
 mod starts;
 mod turns;
 
-use proto::ids::Sequence;
+use proto::fact::Fact;
+use proto::ids::{InputKey, Sequence, ToolCallId};
 use proto::record::{Placed, Record};
 
 pub use rule::{Invariant, Violation};
@@ -25,13 +26,13 @@ use turns::Turns;
 
 /// What the records so far, in order, break.
 pub fn check(history: &[Placed]) -> Vec<Violation> {
-    let mut checker = Checker::default();
+    let mut checker = Checker::of(history);
     history.iter().flat_map(|placed| checker.push(placed)).collect()
 }
 
 /// What a history breaks when nothing more will be appended by itself.
 pub fn check_at_rest(history: &[Placed]) -> Vec<Violation> {
-    let mut checker = Checker::default();
+    let mut checker = Checker::of(history);
     let mut found: Vec<Violation> =
         history.iter().flat_map(|placed| checker.push(placed)).collect();
     found.extend(checker.at_rest());
@@ -51,6 +52,29 @@ impl Checker {
     /// Nothing recorded yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// For a history in which a planner says what was lost.
+    fn of(history: &[Placed]) -> Self {
+        let mut checker = Self::default();
+        for placed in history {
+            if let Record::Fact(Fact::Restored(restored)) = &placed.record {
+                let calls = restored.standing.run.iter().flat_map(|run| &run.calls);
+                checker.lost(calls.map(|call| call.tool_call_id.clone()), []);
+            }
+        }
+        checker
+    }
+
+    /// Records of these calls and inputs were lost by the journal: what is left of them breaks no
+    /// rule.
+    pub fn lost(
+        &mut self,
+        calls: impl IntoIterator<Item = ToolCallId>,
+        inputs: impl IntoIterator<Item = InputKey>,
+    ) {
+        self.calls.forgive(calls);
+        self.inputs.know(inputs);
     }
 
     /// Takes the next record of the thread and answers what it breaks.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use proto::call::{RequestedCall, ToolCall};
-use proto::fact::{EndReason, Fact, RunFinished, TurnStarted};
+use proto::fact::{EndReason, Fact, RunFinished, Standing, TurnStarted};
 use proto::ids::{Sequence, ToolCallId};
 
 use crate::Checker;
@@ -87,6 +87,23 @@ impl Turns {
             let why = format!("run {} is still active", self.finished.saturating_add(1));
             report.breaks(Invariant::EveryRunEnds, why);
         }
+    }
+
+    fn stands(&mut self, standing: &Standing) {
+        self.open = None;
+        self.last_named.clear();
+        self.unproved.clear();
+        self.active = standing.run.is_some();
+        self.turns = 0;
+        self.finished = standing.runs.saturating_sub(u32::from(self.active));
+        let Some(run) = &standing.run else { return };
+        self.turns = run.turns;
+        let id = TurnId { run: run.number, turn: run.turns };
+        self.open = run.open.map(|(started, start)| Open { id, start, started });
+        let named = run.calls.iter().filter(|call| call.named);
+        self.unproved = named.clone().map(|call| call.tool_call_id.clone()).collect();
+        let last = named.filter(|call| call.turn == run.turns);
+        self.last_named = last.map(|call| call.tool_call_id.clone()).collect();
     }
 
     fn current(&self) -> TurnId {
@@ -188,6 +205,27 @@ impl Checker {
             }
             Fact::RunFinished(fact) => self.run_finished(at, fact, report),
             Fact::Parked { .. } => {}
+            Fact::Checkpoint(fact) => {
+                self.calls.begins_late();
+                self.stands(at, &fact.standing);
+            }
+            Fact::Restored(fact) => {
+                for doubt in &fact.doubts {
+                    self.calls.forgive([doubt.tool_call_id.clone()]);
+                }
+                self.stands(at, &fact.standing);
+            }
+        }
+    }
+
+    /// Goes on from where the thread stands by the word of a planner: the records that led there may
+    /// be lost or purged.
+    fn stands(&mut self, at: Sequence, standing: &Standing) {
+        self.inputs.stands(standing);
+        self.turns.stands(standing);
+        self.calls.ended(at, &self.turns);
+        if let Some(run) = &standing.run {
+            self.calls.restored(at, run.number, &run.calls);
         }
     }
 

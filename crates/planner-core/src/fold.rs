@@ -118,6 +118,14 @@ impl Thread {
             Fact::Parked { sequence, .. } => {
                 self.poison.remove(sequence);
             }
+            Fact::Checkpoint(checkpoint) => {
+                self.adopt(&checkpoint.standing);
+                self.checkpoint = Some((checkpoint.standing.runs, checkpoint.standing.folded));
+            }
+            Fact::Restored(restored) => {
+                self.finished = restored.finished.clone().or_else(|| self.finished.take());
+                self.adopt(&restored.standing);
+            }
         }
     }
 
@@ -333,6 +341,7 @@ impl Thread {
             None if finished.run > self.runs => self.fold_unstarted(finished),
             Some(run) if run.number == finished.run => {
                 self.run = None;
+                self.finished = Some(Box::new(finished.clone()));
                 let is_read = |u: &Unread| u.sequence <= finished.seen && u.mode != Mode::Enqueue;
                 for input in self.take_unread(is_read) {
                     self.log_user(finished.run, input);
@@ -345,6 +354,7 @@ impl Thread {
     /// A run that ended before a turn of it began: its inputs are read by its end.
     fn fold_unstarted(&mut self, finished: &RunFinished) {
         self.runs = finished.run;
+        self.finished = Some(Box::new(finished.clone()));
         for input in self.take_unread(|u| u.sequence <= finished.seen) {
             self.log_user(finished.run, input);
         }
@@ -375,7 +385,7 @@ pub fn requested_of(call: &ToolCall) -> RequestedCall {
 }
 
 impl Run {
-    fn new(number: u32) -> Self {
+    pub(crate) fn new(number: u32) -> Self {
         Self {
             number,
             taken: Duration::ZERO,

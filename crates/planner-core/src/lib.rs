@@ -7,7 +7,8 @@
 //!
 //! Reading order:
 //!
-//! - [`thread`], [`fold`]: what is known of a thread; [`saved`]: the same outside the journal
+//! - [`thread`], [`fold`]: what is known of a thread; [`saved`]: the same outside the
+//!   journal; [`restore`]: what is known beyond a journal that lost its tail
 //! - [`view`]: what a decision is made from and what it is
 //! - [`decide`](mod@decide): the order of questions; [`stop`], [`open_turn`], [`calls`],
 //!   [`next_turn`], [`ends`] answer them
@@ -32,6 +33,7 @@ pub mod open_turn;
 pub mod phase;
 pub mod prompt;
 pub mod repeats;
+pub mod restore;
 pub mod saved;
 pub mod stop;
 pub mod summary;

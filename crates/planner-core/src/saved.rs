@@ -30,6 +30,8 @@ impl From<&Thread> for SavedThread {
             poison,
             notes,
             late,
+            finished,
+            checkpoint,
         } = thread;
         Self {
             place: place.clone(),
@@ -47,6 +49,8 @@ impl From<&Thread> for SavedThread {
             poison: poison.iter().map(|(at, why)| (*at, why.clone())).collect(),
             notes: notes.clone(),
             late: *late,
+            finished: finished.clone(),
+            checkpoint: *checkpoint,
         }
     }
 }
@@ -70,6 +74,8 @@ impl From<SavedThread> for Thread {
             poison: saved.poison.into_iter().collect(),
             notes: saved.notes,
             late: saved.late,
+            finished: saved.finished,
+            checkpoint: saved.checkpoint,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use proto::call::{Approved, RequestedCall, Started, ToolCall};
-use proto::fact::{ApprovalAsked, TurnCompleted, TurnStarted, Usage};
+use proto::fact::{ApprovalAsked, RunFinished, TurnCompleted, TurnStarted, Usage};
 use proto::ids::{AgentName, InputKey, Nonce, Sequence, ThreadRef, ToolCallId, ToolName};
 use proto::input::{Decision, Message};
 use proto::observation::Observation;
@@ -44,6 +44,10 @@ pub struct Thread {
     pub notes: Vec<(Sequence, String)>,
     /// Results that came after their call was closed.
     pub late: u32,
+    /// The end of the newest run that is over.
+    pub finished: Option<Box<RunFinished>>,
+    /// The newest checkpoint: runs begun by then, and the last record in its state.
+    pub checkpoint: Option<(u32, Sequence)>,
 }
 
 /// The last record folded.
@@ -233,6 +237,8 @@ impl Thread {
             poison: BTreeMap::new(),
             notes: Vec::new(),
             late: 0,
+            finished: None,
+            checkpoint: None,
         }
     }
 
@@ -272,6 +278,13 @@ impl Thread {
     pub fn is_tainted(&self) -> bool {
         let results = self.calls.values().flat_map(|call| [&call.closed, &call.late]);
         results.flatten().any(|observation| observation.stamp.is_some())
+    }
+
+    /// Whether enough runs have ended since the last checkpoint, and none is under way: older records
+    /// are then worth a state.
+    pub fn is_worth_a_checkpoint(&self, runs: u32) -> bool {
+        let since = self.checkpoint.map_or(0, |(runs, _)| runs);
+        self.is_at_rest() && self.runs.saturating_sub(since) >= runs.max(1)
     }
 
     /// Whether nothing is left to do for ever, unless an input comes.

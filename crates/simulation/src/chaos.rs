@@ -79,8 +79,11 @@ impl State {
             1 => Kind::CrashAfter,
             _ => *self.random.choice(kinds_at(op.kind))?,
         };
-        // A list that may be lost does not go together with schedules that never fire.
-        let both = op.kind == OpKind::Remember && self.kinds.contains(&Kind::TickNever);
+        // What only working memory still knows is not lost there as well: schedules that never fire,
+        // and the newest records of a journal that loses them.
+        let only_there = [Kind::TickNever, Kind::TailLost];
+        let both = matches!(op.kind, OpKind::Remember | OpKind::Recall)
+            && only_there.iter().any(|kind| self.kinds.contains(kind));
         if !self.kinds.contains(&kind) || (both && kind == Kind::Unavailable) {
             return None;
         }
@@ -116,6 +119,7 @@ impl State {
             | Kind::TickNever
             | Kind::MemoryForgot
             | Kind::MemoryLost
+            | Kind::TailLost
             | Kind::ClockOff
             | Kind::ModelFails
             | Kind::ModelBreaks
@@ -193,8 +197,13 @@ impl Chaos {
 
     /// An active run has an unacked delivery or an armed schedule.
     fn judge_wakefulness(&self, thread: &ThreadRef) {
-        if !self.shared.state().judge.is_active(thread) {
-            return;
+        {
+            let state = self.shared.state();
+            // A schedule may be lost with the tail; the list of active threads is swept for that.
+            let lost = state.counts.contains_key(&Kind::TailLost);
+            if lost || !state.judge.is_active(thread) {
+                return;
+            }
         }
         let Some(bus) = self.shared.bus() else { return };
         if !bus.has_unacked(thread) && bus.armed(thread).is_none() {

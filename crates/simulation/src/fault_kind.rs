@@ -47,6 +47,7 @@ kinds! {
     TickNever => "tick_never", "A schedule never fires.";
     MemoryForgot => "memory_forgot", "Working memory forgets its last writes.";
     MemoryLost => "memory_lost", "Working memory is lost whole.";
+    TailLost => "tail_lost", "The journal loses its newest records; their numbers are used again.";
     ClockOff => "clock_off", "A process's clock is minutes off.";
     ModelFails => "model_fails", "The model answers with an error that may pass.";
     ModelBreaks => "model_breaks", "The model's stream breaks in the middle.";

@@ -2,14 +2,15 @@
 //! every effect, and what a model is shown at every request.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use invariants::Checker;
 use ports::journal::Stored;
-use proto::call::{Disposition, RequestedCall, ToolCall};
+use proto::call::{Disposition, RequestedCall, Start, ToolCall};
 use proto::envelope::{DecodeError, Envelope};
 use proto::fact::{Fact, TurnStarted};
-use proto::ids::{Sequence, ThreadRef, ToolCallId};
+use proto::ids::{InputKey, Sequence, ThreadRef, ToolCallId};
 use proto::model::ModelRequest;
 use proto::observation::{Observation, Receipt};
 use proto::record::{Placed, Record};
@@ -32,6 +33,8 @@ struct ThreadJudge {
     calls: u32,
     open: Option<TurnStarted>,
     ticks: BTreeSet<Sequence>,
+    /// Of inputs that were lost.
+    keys: BTreeSet<InputKey>,
     /// A record that only newer processes may act on lies here.
     too_new: Option<Sequence>,
     poison: Vec<Sequence>,
@@ -44,6 +47,23 @@ struct CallJudge {
     answer: Option<Observation>,
     /// The journal says that it never started.
     never: Option<Sequence>,
+    /// Records of it were lost: what the journal says of it may be said again, and differently.
+    forgiven: bool,
+}
+
+/// The calls that a record tells of.
+fn calls_of(record: &Record) -> Vec<ToolCallId> {
+    let ids = |calls: &[RequestedCall]| calls.iter().map(|c| c.tool_call_id.clone()).collect();
+    match record {
+        Record::ToolCall(call) => vec![call.tool_call_id.clone()],
+        Record::Observation(seen) => vec![seen.tool_call_id.clone()],
+        Record::Fact(Fact::CallClosed { observation }) => vec![observation.tool_call_id.clone()],
+        Record::Fact(Fact::TurnCompleted(turn)) => ids(&turn.calls),
+        Record::Fact(Fact::TurnSealed(turn)) => ids(&turn.calls),
+        Record::Start(Start::Started(started)) => vec![started.tool_call_id.clone()],
+        Record::Start(Start::Barred(barred)) => vec![barred.tool_call_id.clone()],
+        Record::Fact(_) | Record::Input(_) | Record::Tick => Vec::new(),
+    }
 }
 
 /// All threads of a world.
@@ -62,6 +82,33 @@ pub struct Judged {
 }
 
 impl Judge {
+    /// Records were lost; a thread is judged anew by what is left of it.
+    pub fn lost(&mut self, place: &ThreadRef, lost: &[Arc<Stored>], left: &[Stored]) {
+        let mut thread = ThreadJudge::default();
+        let own = lost.iter().filter(|stored| stored.subject.thread == *place);
+        for placed in own.filter_map(|stored| stored.placed().ok()) {
+            for id in calls_of(&placed.record) {
+                let call = self.call(&id);
+                (call.forgiven, call.never, call.answer) = (true, None, None);
+                thread.checker.lost([id], []);
+            }
+            if let Record::Input(input) = placed.record {
+                thread.keys.insert(input.key);
+            }
+        }
+        for stored in left {
+            match stored.placed() {
+                Ok(placed) => {
+                    // Judged when it was written.
+                    drop(thread.checker.push(&placed));
+                    thread.note(&placed);
+                }
+                Err(error) => thread.unreadable(stored.sequence, &error),
+            }
+        }
+        self.threads.insert(place.clone(), thread);
+    }
+
     /// Takes a record that was just written.
     pub fn stored(&mut self, stored: &Stored, ledger: &Ledger) -> Judged {
         let thread = self.threads.entry(stored.subject.thread.clone()).or_default();
@@ -131,6 +178,9 @@ impl Judge {
     ) -> Vec<Violation> {
         let id = &observation.tool_call_id;
         let call = self.call(id);
+        if call.forgiven {
+            return Vec::new();
+        }
         call.answer.get_or_insert_with(|| observation.clone());
         let needs_start = call.effect.is_some_and(Effect::needs_start);
         if observation.receipt == Some(Receipt::NeverStarted) && needs_start {
@@ -215,7 +265,11 @@ impl Judge {
 
     /// The model reads the first answer in sequence order and no other.
     fn shown(&self, id: &ToolCallId, observation: &Observation) -> Option<Violation> {
-        let answer = self.calls.get(id).and_then(|call| call.answer.as_ref());
+        let call = self.calls.get(id);
+        if call.is_some_and(|call| call.forgiven) {
+            return None;
+        }
+        let answer = call.and_then(|call| call.answer.as_ref());
         let same = answer.is_some_and(|answer| answer == observation);
         (!same).then(|| {
             let why = format!("{id}: the model reads {observation:?}, the journal says {answer:?}");
@@ -309,6 +363,13 @@ impl ThreadJudge {
             }
             Record::Fact(Fact::Parked { sequence, .. }) => {
                 self.poison.retain(|at| at != sequence);
+            }
+            Record::Fact(Fact::Restored(restored)) => {
+                self.open = None;
+                self.is_active = restored.standing.run.is_some();
+                self.finished += u32::from(restored.finished.is_some());
+                // From here on an input that was lost is known again by its key.
+                self.checker.lost([], std::mem::take(&mut self.keys));
             }
             Record::Fact(_) | Record::Start(_) | Record::Observation(_) => {}
         }

@@ -171,9 +171,18 @@ impl Plan {
             let at = moment(random, CHAOS_ENDS);
             let kind = *random.choice(TIMED).expect("there are some");
             let never = self.kinds.contains(&FaultKind::TickNever);
+            let loses = self.kinds.contains(&FaultKind::TailLost);
             let forgets = matches!(kind, FaultKind::MemoryForgot | FaultKind::MemoryLost);
-            let kind = if never && forgets { FaultKind::AcksForgotten } else { kind };
+            let kind = match kind {
+                _ if (never || loses) && forgets => FaultKind::AcksForgotten,
+                FaultKind::CutOff if loses => FaultKind::Killed,
+                kind => kind,
+            };
             self.events.push((at, Event::Fault(kind)));
+        }
+        if self.kinds.contains(&FaultKind::TailLost) {
+            let at = moment(random, CHAOS_ENDS);
+            self.events.push((at, Event::Fault(FaultKind::TailLost)));
         }
         match random.u32(0..16) {
             0 => self.unreadable(random, true),
@@ -218,14 +227,17 @@ const TIMED: &[FaultKind] = &[
 ];
 
 /// Each world leaves some kinds out, so that no fault always hides another. A schedule that never
-/// fires needs the list of active threads, so memory is not lost in the same world.
+/// fires needs the list of active threads, and a lost tail is known to memory alone, so memory is not
+/// lost in the same world.
 fn kinds(random: &mut fastrand::Rng) -> BTreeSet<FaultKind> {
     let never = random.u32(0..4) == 0;
+    let loses = !never && random.u32(0..4) == 0;
     FaultKind::ALL
         .iter()
         .copied()
         .filter(|kind| match kind {
             FaultKind::TickNever => never,
+            FaultKind::TailLost => loses,
             _ => random.u32(0..4) > 0,
         })
         .collect()

@@ -19,6 +19,7 @@ use worker::executor::Executor;
 use worker::{Tool, Tools, Worker, WorkerConfig, WorkerPorts};
 
 use crate::executor::{SimExecutor, SimProbe};
+use crate::fault_kind::FaultKind;
 use crate::model::{JSON_MODEL, SimModel};
 use crate::shared::{Note, Shared};
 use crate::tools::{TOOLS, contracts};
@@ -121,12 +122,16 @@ impl Birth<'_> {
             queues: Arc::<BusHandle>::clone(&handle),
             live: Arc::<BusHandle>::clone(&handle),
             working: Arc::<BusHandle>::clone(&handle),
+            artifacts: Arc::<BusHandle>::clone(&handle),
             registry: handle,
             model: Arc::new(SimModel::new(Arc::clone(self.shared))),
             clock: Arc::new(self.bus.clock(self.clock_offset_ms)),
             ids: Arc::clone(&self.ids),
         };
-        let planner = Planner::new(ports, AgentBook::new(agents()), planner_config(&self.name));
+        // Where a tail may be lost, the few records of a world are not purged as well.
+        let purges = !self.shared.state().kinds.contains(&FaultKind::TailLost);
+        let config = Config { keep_runs: purges.then_some(1), ..planner_config(&self.name) };
+        let planner = Planner::new(ports, AgentBook::new(agents()), config);
         self.live(|shutdown| async move {
             if let Err(error) = planner.run(shutdown).await {
                 tracing::warn!(%error, "a planner did not start");

@@ -75,5 +75,10 @@ fn fact(fact: &Fact) -> String {
             end.run, end.outcome, end.reason, end.code, end.seen
         ),
         Fact::Parked { sequence, why } => format!("parked {sequence}: {why}"),
+        Fact::Checkpoint(c) => format!("checkpoint {:?}", c.standing),
+        Fact::Restored(r) => format!(
+            "restored after {} again {:?} doubts {:?} standing {:?}",
+            r.after, r.again, r.doubts, r.standing
+        ),
     }
 }

@@ -1,6 +1,8 @@
 //! One seeded world, from its first input to the moment at which everything is quiet.
 
-use std::collections::BTreeMap;
+mod tail;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,6 +73,8 @@ struct World {
     agenda: BTreeMap<(Instant, u64), Task>,
     numbers: u64,
     sent: Vec<(ThreadRef, Input)>,
+    /// Threads that lost records.
+    struck: BTreeSet<ThreadRef>,
     peace: Option<Instant>,
     violation: Option<Violation>,
 }
@@ -127,6 +131,7 @@ impl World {
             agenda: BTreeMap::new(),
             numbers: 0,
             sent: Vec::new(),
+            struck: BTreeSet::new(),
             peace: None,
             violation: None,
         };
@@ -254,12 +259,13 @@ impl World {
             }
             Event::Fault(kind) => self.strike(kind).await,
             Event::Peace => {
-                while self.struck() < FEWEST && self.processes.iter().any(|p| p.name().is_some()) {
+                while self.faults() < FEWEST && self.processes.iter().any(|p| p.name().is_some()) {
                     self.kill_any();
                 }
                 self.shared.tell(|| "PEACE".to_owned());
                 self.shared.state().chaos = false;
                 self.peace = Some(Instant::now());
+                self.ask_again().await;
                 self.later(LOOK, Task::Look);
             }
         }
@@ -304,15 +310,15 @@ impl World {
 
     /// Faults that are no operation's. One that has nothing to strike is made up for by a death.
     async fn strike(&mut self, kind: FaultKind) {
-        let before = self.struck();
+        let before = self.faults();
         self.strike_as_drawn(kind).await;
-        if self.struck() == before {
+        if self.faults() == before {
             self.kill_any();
         }
     }
 
     /// Faults so far.
-    fn struck(&self) -> u64 {
+    fn faults(&self) -> u64 {
         self.shared.state().counts.values().sum()
     }
 
@@ -374,6 +380,7 @@ impl World {
                 self.bus.working_memory().forget_last(writes) > 0
             }
             FaultKind::MemoryLost => self.bus.working_memory().forget_all() > 0,
+            FaultKind::TailLost => self.lose_tail(),
             FaultKind::TickEarly => self.bus.fire(&thread, false),
             FaultKind::TickTwice => self.bus.fire(&thread, true),
             _ => false,

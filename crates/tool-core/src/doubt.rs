@@ -2,6 +2,7 @@
 
 use proto::call::Started;
 use proto::error_code::ErrorCode;
+use proto::ids::InstanceId;
 use proto::observation::Receipt;
 use proto::time::Timestamp;
 
@@ -19,6 +20,14 @@ pub fn of_start(started: &Started) -> Answer {
         utc(started.until),
     );
     in_doubt(text)
+}
+
+/// Another worker had begun the call, and the journal has lost the record of that.
+pub fn of_lost_start(worker: &InstanceId) -> Answer {
+    in_doubt(format!(
+        "IN DOUBT: worker {worker} had begun this call; the record of it was lost. Its effect may have \
+         happened. Check the real state before you repeat the call."
+    ))
 }
 
 /// An attempt of this worker ended without proof of its effect; `what` tells how.

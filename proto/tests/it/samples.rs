@@ -6,8 +6,8 @@ use proto::envelope::Envelope;
 use proto::error_code::ErrorCode;
 use proto::event::{Event, ThreadEvent, events_of};
 use proto::fact::{
-    ApprovalAsked, EndReason, Fact, Outcome, RunFinished, SealReason, TurnCompleted, TurnSealed,
-    TurnStarted, Usage,
+    ActiveRun, ApprovalAsked, Checkpoint, EndReason, Fact, KnownCall, Outcome, Restored,
+    RunFinished, SealReason, Standing, TurnCompleted, TurnSealed, TurnStarted, Usage,
 };
 use proto::freeze::{Freeze, FreezeTarget};
 use proto::hash;
@@ -323,6 +323,8 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
         ("call_closed", fact(Fact::CallClosed { observation: failed() })),
         ("approval_asked", fact(Fact::ApprovalAsked(asked()))),
         ("run_finished", fact(Fact::RunFinished(finished()))),
+        ("checkpoint", fact(Fact::Checkpoint(checkpoint()))),
+        ("restored", fact(Fact::Restored(restored()))),
         ("parked", fact(Fact::Parked { sequence: Sequence(3), why: "not JSON".into() })),
         ("tool_call", Record::ToolCall(tool_call())),
         ("started", Record::Start(Start::Started(start()))),
@@ -331,6 +333,35 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
         ("observation_failed", Record::Observation(failed())),
         ("tick", Record::Tick),
     ]
+}
+
+fn checkpoint() -> Checkpoint {
+    Checkpoint {
+        state: ArtifactRef { id: hash::artifact_id(b"the state"), bytes: 4096 },
+        standing: Standing { folded: Sequence(9), runs: 1, run: None, unread: Vec::new() },
+    }
+}
+
+fn restored() -> Restored {
+    let call = KnownCall {
+        tool_call_id: call_id(),
+        turn: 2,
+        named: true,
+        asks: false,
+        dispatched: true,
+        answered: true,
+    };
+    let open = Some((Sequence(4), 1));
+    let run = ActiveRun { number: 1, turns: 3, open, calls: vec![call] };
+    let (folded, unread) = (Sequence(9), vec![Sequence(8)]);
+    Restored {
+        after: Sequence(7),
+        state: ArtifactRef { id: hash::artifact_id(b"the state"), bytes: 4096 },
+        again: vec![call_id()],
+        doubts: vec![failed()],
+        finished: Some(Box::new(finished())),
+        standing: Standing { folded, runs: 1, run: Some(run), unread },
+    }
 }
 
 fn live(channel: Channel) -> LiveText {

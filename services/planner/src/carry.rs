@@ -1,18 +1,21 @@
 //! Carries out one step of a decision.
 
+use bytes::Bytes;
 use planner_core::Thread;
 use planner_core::calls::bar_fence;
 use ports::BusError;
 use ports::append::Landed;
 use ports::journal::{AppendError, Fence};
 use proto::call::Barred;
-use proto::fact::Fact;
+use proto::fact::{Checkpoint, Fact};
 use proto::ids::{Sequence, ToolCallId};
 use proto::live::Hint;
+use proto::saved::SavedThread;
 use proto::subject::{Leaf, Subject};
 use proto::time::Timestamp;
 
 use crate::chain::Chain;
+use crate::load::Lost;
 use crate::metrics::Tally;
 use crate::planner::Shared;
 
@@ -46,6 +49,40 @@ pub(crate) async fn dispatch(
     call: proto::call::ToolCall,
 ) -> Result<Carried, BusError> {
     Ok(carried(chain(shared, thread).call(thread.plan_last, call).await?, thread))
+}
+
+/// Writes down what was known beyond a journal that has lost its tail. Calls of which a delivery may
+/// come again are barred first: their starts were lost, and a worker would begin them anew.
+pub(crate) async fn restore(
+    shared: &Shared,
+    thread: &Thread,
+    lost: &Lost,
+    now: Timestamp,
+) -> Result<Carried, BusError> {
+    for id in &lost.loss.bars {
+        bar(shared, thread, id, now).await?;
+    }
+    let state = Bytes::from(SavedThread::from(lost.known.as_ref()).encode());
+    let state = shared.ports.artifacts.put(&thread.place, state).await?;
+    let restored = lost.loss.clone().restored(state, lost.standing.clone());
+    fact(shared, thread, Fact::Restored(restored)).await
+}
+
+/// Keeps the thread as a state and says so in its journal; what an earlier checkpoint stands for is
+/// then purged. A purge that does not happen is made up for by the next one.
+pub(crate) async fn checkpoint(shared: &Shared, thread: &Thread) -> Result<Carried, BusError> {
+    let ports = &shared.ports;
+    let state = Bytes::from(SavedThread::from(thread).encode());
+    let state = ports.artifacts.put(&thread.place, state).await?;
+    let checkpoint = Checkpoint { state, standing: thread.standing() };
+    let carried = fact(shared, thread, Fact::Checkpoint(checkpoint)).await?;
+    if let (Carried::Landed(_), Some((_, up_to))) = (&carried, thread.checkpoint) {
+        shared.config.metrics.folds.checkpoints.inc();
+        if let Err(error) = ports.journal.purge(&thread.place, up_to).await {
+            tracing::warn!(thread = %thread.place, %error, "older records were not purged");
+        }
+    }
+    Ok(carried)
 }
 
 /// Bars a call. Losing means that an attempt has started; the fold will tell.

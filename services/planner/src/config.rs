@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use planner_core::view::Spans;
 use ports::append::Patience;
+use ports::artifacts::Artifacts;
 use ports::clock::{Clock, Ids};
 use ports::journal::Journal;
 use ports::live::Live;
@@ -25,6 +26,7 @@ pub struct PlannerPorts {
     pub queues: Arc<dyn Queues>,
     pub live: Arc<dyn Live>,
     pub working: Arc<dyn WorkingMemory>,
+    pub artifacts: Arc<dyn Artifacts>,
     pub registry: Arc<dyn Registry>,
     pub model: Arc<dyn Model>,
     pub clock: Arc<dyn Clock>,
@@ -66,6 +68,9 @@ pub struct Config {
     pub patience: Patience,
     /// For decisions.
     pub spans: Spans,
+    /// Runs after which a thread is kept as a state; the records of at least as many stay. Without it
+    /// all records stay.
+    pub keep_runs: Option<u32>,
     /// When a fold is kept in working memory.
     pub snapshots: SnapshotRule,
     /// What is counted.
@@ -94,6 +99,7 @@ impl Config {
             grace: Duration::from_secs(20),
             patience: Patience::default(),
             spans: Spans::default(),
+            keep_runs: None,
             snapshots: SnapshotRule::default(),
             metrics: Metrics::new(),
             judges: false,

@@ -3,6 +3,8 @@
 //! One handling works on a thread at a time within this process; while a model streams, the thread
 //! is free for others, which find the turn in `crate::running`.
 
+mod states;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -159,6 +161,9 @@ impl<'a> Look<'a> {
         mut kept: MutexGuard<'s, Kept>,
     ) -> Result<MutexGuard<'s, Kept>, Verdict> {
         let thread = self.load(&mut kept).await?;
+        if self.restore(&thread, &mut kept).await? {
+            return Ok(kept);
+        }
         if self.stop_open_turn(&thread).await {
             drop(kept);
             self.wait_for_stop(&thread).await;
@@ -357,6 +362,9 @@ impl<'a> Look<'a> {
                 return None;
             }
             Step::HandBack(delay) => return Some(Verdict::HandBack(delay)),
+            Step::Rest if self.is_worth_a_checkpoint(thread) => {
+                carry::checkpoint(self.shared, thread).await
+            }
             Step::Rest => return Some(self.rest(thread).await),
             Step::Reason => return None,
         };

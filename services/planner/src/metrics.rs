@@ -164,6 +164,8 @@ pub(crate) struct Folds {
     looks: IntCounterVec,
     records: IntCounter,
     pub(crate) kept: IntCounter,
+    pub(crate) restored: IntCounter,
+    pub(crate) checkpoints: IntCounter,
 }
 
 impl Folds {
@@ -173,6 +175,9 @@ impl Folds {
             looks: make.counters("folds_total", looks, &["from"]),
             records: make.counter("records_read_total", "Records read to fold threads."),
             kept: make.counter("snapshots_total", "Folds kept in working memory."),
+            checkpoints: make
+                .counter("checkpoints_total", "Threads whose older records were purged."),
+            restored: make.counter("restored_total", "Lost tails that were restored."),
         }
     }
 
@@ -233,6 +238,8 @@ impl Tally {
             | Fact::TurnStarted(_)
             | Fact::TurnSealed(_)
             | Fact::ApprovalAsked(_)
+            | Fact::Restored(_)
+            | Fact::Checkpoint(_)
             | Fact::Parked { .. } => Self::Nothing,
         }
     }

@@ -43,6 +43,7 @@ impl Shared {
         Loader {
             journal: self.ports.journal.as_ref(),
             working: self.ports.working.as_ref(),
+            artifacts: self.ports.artifacts.as_ref(),
             metrics: &self.config.metrics,
         }
     }

@@ -397,6 +397,8 @@ fn cost(fact: &Fact) -> Usage {
         | Fact::CallClosed { .. }
         | Fact::ApprovalAsked(_)
         | Fact::RunFinished(_)
+        | Fact::Restored(_)
+        | Fact::Checkpoint(_)
         | Fact::Parked { .. } => Usage::default(),
     }
 }

@@ -10,6 +10,7 @@ use proto::ids::{Sequence, ThreadRef};
 use proto::live::Hint;
 use tokio::sync::Notify;
 
+use crate::load::LoadError;
 use crate::planner::Shared;
 
 /// Whether the bus answers, as pulls find out.
@@ -56,7 +57,7 @@ pub(crate) async fn sweep(shared: Arc<Shared>) {
         }
         tokio::select! {
             () = tokio::time::sleep(shared.config.sweep_every) => {}
-            () = shared.contact.regained() => tracing::info!("the bus is back; sweeping"),
+            () = shared.contact.regained() => compare(&shared).await,
         }
     }
 }
@@ -68,6 +69,37 @@ async fn wake_overdue(shared: &Shared) -> Result<usize, ports::BusError> {
         wake(shared, place, now).await?;
     }
     Ok(overdue.len())
+}
+
+/// A bus that was away may have come back without its newest records: every fold of this process is
+/// held against the journal, also those of threads at rest, which nothing would wake.
+async fn compare(shared: &Shared) {
+    let now = shared.clock.now(proto::time::Timestamp::default());
+    let places = shared.slots.folded().await;
+    tracing::info!(threads = places.len(), "the bus is back; comparing and sweeping");
+    for place in places {
+        if let Err(error) = compare_one(shared, &place, now).await {
+            tracing::warn!(%error, "folds were not compared");
+            return;
+        }
+    }
+}
+
+async fn compare_one(
+    shared: &Shared,
+    place: &ThreadRef,
+    now: proto::time::Timestamp,
+) -> Result<(), LoadError> {
+    let Some(slot) = shared.slots.known(place).await else { return Ok(()) };
+    let mut kept = slot.lock().await;
+    let thread = shared.loader().load(place, &mut kept, Sequence::NONE).await?;
+    if kept.lost.is_some() {
+        let fence = Fence::Plan(thread.plan_last);
+        if let Err(error) = shared.ports.journal.schedule(place, now, fence).await {
+            tracing::debug!(%error, %place, "the wake-up was not written");
+        }
+    }
+    Ok(())
 }
 
 /// A schedule in the past fires at once; the tick is then handled like any other.
@@ -86,7 +118,7 @@ async fn wake(
             return Ok(());
         }
     };
-    if thread.is_at_rest() {
+    if thread.is_at_rest() && kept.lost.is_none() {
         return shared.ports.working.set_active(place, None).await;
     }
     if let Err(error) = journal.schedule(place, now, Fence::Plan(thread.plan_last)).await {

@@ -271,6 +271,7 @@ fn planner_ports(ports: &Ports, model: Arc<dyn Model>) -> PlannerPorts {
         queues: Arc::clone(&ports.queues),
         live: Arc::clone(&ports.live),
         working: Arc::clone(&ports.working),
+        artifacts: Arc::clone(&ports.artifacts),
         registry: Arc::clone(&ports.registry),
         model,
         clock: Arc::clone(&ports.clock),

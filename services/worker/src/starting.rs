@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use ports::BusError;
 use ports::append::Landed;
+use ports::working_memory::Claim;
 use proto::call::{Start, Started};
-use proto::ids::Sequence;
+use proto::ids::{InstanceId, Sequence};
 use proto::observation::Receipt;
 use proto::tool::Retry;
 use tokio::time::Instant;
@@ -22,6 +23,9 @@ use crate::attempt::{Over, Rested, over};
 use crate::case::{Case, Flow};
 use crate::executor::{Output, Prepared};
 use crate::handling::Settled;
+
+/// How much longer than its last moment to start a call is marked as begun.
+const MARK: Duration = Duration::from_mins(1);
 
 /// A start record of ours.
 struct Claimed {
@@ -55,6 +59,12 @@ impl Case<'_> {
         if let Some(answer) = self.held_at_last(&claimed).await {
             drop(prepared);
             return self.unused(&claimed, answer).await;
+        }
+        if attempt == 1
+            && let Some(other) = self.begun_by_another().await
+        {
+            drop(prepared);
+            return self.unused(&claimed, doubt::of_lost_start(&other)).await;
         }
         let over = self.run_started(&claimed, prepared).await;
         self.conclude(claimed, over).await
@@ -137,6 +147,22 @@ impl Case<'_> {
                 None
             }
         })
+    }
+
+    /// Marks the call as begun in working memory, which does not lose what the journal loses. The mark
+    /// of somebody else means that the record of their start was lost. Where working memory does not
+    /// answer, the record alone has to do.
+    async fn begun_by_another(&self) -> Option<InstanceId> {
+        let keep = self.call.start_by.since(self.now()).saturating_add(MARK);
+        let (working, me) = (&self.shared.ports.working, &self.shared.config.instance);
+        match working.claim(self.thread, &self.call.tool_call_id, me, keep).await {
+            Ok(Claim::Held { by, .. }) => Some(by),
+            Ok(Claim::Won) => None,
+            Err(error) => {
+                tracing::debug!(%error, "the start was not marked in working memory");
+                None
+            }
+        }
     }
 
     /// The record is ours and its effect never began.

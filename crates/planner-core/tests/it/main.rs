@@ -14,6 +14,7 @@ mod prompts;
 mod properties;
 mod repeats;
 mod replies;
+mod restore;
 mod story;
 mod strangers;
 mod world;

@@ -513,6 +513,8 @@ impl Story {
                 )
             }
             Fact::Parked { sequence, why } => format!("park {sequence}: {why}"),
+            Fact::Checkpoint(checkpoint) => format!("checkpoint {:?}", checkpoint.standing),
+            Fact::Restored(restored) => format!("restored after {}", restored.after),
         }
     }
 }

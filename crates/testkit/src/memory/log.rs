@@ -275,6 +275,23 @@ impl Log {
         }
     }
 
+    /// The newest `count` records of a partition are gone with all that was remembered of them; their
+    /// numbers are used again.
+    pub(super) fn lose_tail(&mut self, partition: Partition, count: usize) -> Vec<Arc<Stored>> {
+        let Some(part) = self.parts.get_mut(&partition) else { return Vec::new() };
+        let first = part.records.len().saturating_sub(count);
+        let Some(from) = part.records.keys().nth(first).copied() else { return Vec::new() };
+        let lost = part.records.split_off(&from);
+        part.last = Sequence(from.0 - 1);
+        part.dedup.retain(|_, (_, sequence)| *sequence < from);
+        let threads = self.threads.iter_mut().filter(|(thread, _)| thread.partition == partition);
+        for (_, index) in threads {
+            index.lose(from);
+        }
+        self.consumers.purged(partition, &lost.keys().copied().collect());
+        lost.into_values().collect()
+    }
+
     pub(super) fn threads(&self, tenant: &TenantId, limit: usize) -> Vec<ThreadRef> {
         let mut found: Vec<_> = self
             .threads
@@ -347,6 +364,15 @@ impl Thread {
         }
         self.schedule.take_if(|schedule| schedule.sequence <= up_to);
         gone
+    }
+
+    fn lose(&mut self, from: Sequence) {
+        drop(self.sequences.split_off(&from));
+        drop(self.last_plan.split_off(&from));
+        for places in self.by_leaf.values_mut() {
+            drop(places.split_off(&from));
+        }
+        self.schedule.take_if(|schedule| schedule.sequence >= from);
     }
 
     fn is_empty(&self) -> bool {

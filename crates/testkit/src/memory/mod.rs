@@ -211,6 +211,16 @@ impl MemoryBus {
         self.change(|state, _| state.log.read(thread, Sequence::NONE, usize::MAX))
     }
 
+    /// All artifacts are lost.
+    pub fn forget_artifacts(&self) {
+        self.change(|state, _| state.artifacts.clear());
+    }
+
+    /// The newest records of a partition are lost, and their sequence numbers are used again.
+    pub fn lose_tail(&self, partition: Partition, count: usize) -> Vec<Arc<Stored>> {
+        self.change(|state, _| state.log.lose_tail(partition, count))
+    }
+
     /// Acks of the last `span` are forgotten: those records are delivered again. Answers how many.
     pub fn forget_acks(&self, span: Duration) -> usize {
         self.change(|state, now| state.log.consumers.forget_acks(now.before(span)))

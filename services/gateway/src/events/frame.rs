@@ -70,6 +70,8 @@ fn name(event: &Event) -> &'static str {
         Event::ApprovalAsked { .. } => "approval_asked",
         Event::RunFinished { .. } => "run_finished",
         Event::Parked { .. } => "parked",
+        Event::Restored { .. } => "restored",
+        Event::Checkpoint { .. } => "checkpoint",
     }
 }
 

@@ -156,6 +156,7 @@ impl World {
             queues: Arc::<BusHandle>::clone(&handle),
             live: Arc::<BusHandle>::clone(&handle),
             working: Arc::<BusHandle>::clone(&handle),
+            artifacts: Arc::<BusHandle>::clone(&handle),
             registry: handle,
             model: Arc::new(model),
             clock: Arc::new(self.bus.clock(0)),

@@ -1,6 +1,8 @@
 //! The planner's loop over fakes, in virtual time.
 #![cfg(test)]
 
+mod checkpoints;
+mod restored;
 mod snapshots;
 mod turns;
 mod world;

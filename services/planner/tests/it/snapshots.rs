@@ -29,7 +29,7 @@ fn two_turns() -> ScriptedModel {
 }
 
 /// The sum of a counter over those of its series that carry the label value, if one is asked for.
-fn count(metrics: &Metrics, name: &str, label: Option<&str>) -> u64 {
+pub(crate) fn count(metrics: &Metrics, name: &str, label: Option<&str>) -> u64 {
     let families = metrics.registry().gather();
     let family = families.iter().find(|family| family.name().ends_with(name)).unwrap();
     let fits = |metric: &&prometheus::proto::Metric| {

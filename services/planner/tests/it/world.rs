@@ -17,7 +17,7 @@ use proto::hash::fingerprint;
 use proto::ids::{InputKey, InstanceId, Partition, TenantId, ThreadId, ThreadRef, ToolName};
 use proto::input::{Input, InputBody, Message, Source};
 use proto::observation::Observation;
-use proto::record::Record;
+use proto::record::{Placed, Record};
 use proto::subject::{Leaf, Subject};
 use proto::tool::{Approval, Effect, Registration, Retry, ToolContract};
 use service_runtime::shutdown::Shutdown;
@@ -61,18 +61,23 @@ impl World {
 
     /// Starts a planner that lives until it is killed or drained; answers with what it counts.
     pub(crate) fn planner(&mut self, instance: &str, seed: u64) -> Metrics {
-        let handle = Arc::new(self.bus.handle(&name(instance)));
+        self.planner_of(Config::new(name(instance)), seed)
+    }
+
+    /// The same, with other settings.
+    pub(crate) fn planner_of(&mut self, config: Config, seed: u64) -> Metrics {
+        let handle = Arc::new(self.bus.handle(&config.instance));
         let ports = PlannerPorts {
             journal: Arc::<BusHandle>::clone(&handle),
             queues: Arc::<BusHandle>::clone(&handle),
             live: Arc::<BusHandle>::clone(&handle),
             working: Arc::<BusHandle>::clone(&handle),
+            artifacts: Arc::<BusHandle>::clone(&handle),
             registry: handle,
             model: Arc::clone(&self.model),
             clock: Arc::new(self.bus.clock(0)),
             ids: Arc::new(SeededIds::new(seed)),
         };
-        let config = Config::new(name(instance));
         let metrics = config.metrics.clone();
         let planner = Planner::new(ports, AgentBook::new([agent()]), config);
         let shutdown = self.shutdown.clone();
@@ -168,6 +173,16 @@ impl World {
     pub(crate) fn trace(&self) -> String {
         self.records().iter().map(word).collect::<Vec<_>>().join(" ")
     }
+
+    /// What the journal holds now.
+    pub(crate) fn left(&self) -> Vec<Placed> {
+        self.bus.journal(&self.place).iter().map(|stored| stored.placed().unwrap()).collect()
+    }
+
+    /// One word per record that the journal holds now.
+    pub(crate) fn trace_left(&self) -> String {
+        self.left().iter().map(|placed| word(&placed.record)).collect::<Vec<_>>().join(" ")
+    }
 }
 
 fn word(record: &Record) -> String {
@@ -181,6 +196,8 @@ fn word(record: &Record) -> String {
         Record::Fact(Fact::RunFinished(end)) => format!("finished:{:?}", end.reason),
         Record::Fact(Fact::ApprovalAsked(_)) => "asked".to_owned(),
         Record::Fact(Fact::Parked { .. }) => "parked".to_owned(),
+        Record::Fact(Fact::Checkpoint(_)) => "checkpoint".to_owned(),
+        Record::Fact(Fact::Restored(_)) => "restored".to_owned(),
         Record::ToolCall(call) => format!("call:{}", call.tool),
         Record::Input(_) | Record::Start(_) | Record::Observation(_) | Record::Tick => {
             record.kind().to_owned()

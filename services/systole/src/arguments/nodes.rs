@@ -160,6 +160,9 @@ pub(crate) struct PlannerFlags {
     /// Model requests open at once.
     #[arg(long, value_name = "N")]
     pub(crate) max_turns: Option<String>,
+    /// Runs of a thread whose records stay at least; 0 keeps all.
+    #[arg(long, value_name = "N")]
+    pub(crate) keep_runs: Option<String>,
     /// The servers.
     #[command(flatten)]
     pub(crate) bus: BusFlags,
@@ -176,6 +179,7 @@ impl PlannerFlags {
             ("model", self.model.clone()),
             ("base_url", self.base_url.clone()),
             ("max_turns", self.max_turns.clone()),
+            ("keep_runs", self.keep_runs.clone()),
         ];
         [own, self.bus.given(), self.life.given()].concat()
     }
@@ -265,6 +269,7 @@ mod tests {
             model: None,
             base_url: None,
             max_turns: None,
+            keep_runs: None,
             bus: bus.clone(),
             life: life.clone(),
         };

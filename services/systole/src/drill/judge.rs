@@ -23,6 +23,8 @@ pub(crate) struct Counts {
     pub(crate) effects: usize,
     /// Lines that it wrote twice.
     pub(crate) effects_repeated: usize,
+    /// Threads whose lost tail was restored.
+    pub(crate) restored: usize,
     /// Calls that were answered as in doubt.
     pub(crate) in_doubt: usize,
     /// Bookings that were reported done and are not in the tool's file.
@@ -83,6 +85,12 @@ impl Counts {
                     turns.insert((turn.run, turn.turn));
                 }
                 Record::Fact(Fact::RunFinished(_)) => ended = true,
+                Record::Fact(Fact::Restored(restored)) => {
+                    ended |= restored.finished.is_some();
+                    self.restored = self.restored.saturating_add(1);
+                    let doubts = restored.doubts.iter().map(|doubt| doubt.tool_call_id.clone());
+                    doubted.extend(doubts);
+                }
                 Record::Fact(Fact::CallClosed { observation })
                 | Record::Observation(observation) => {
                     if observation.code == Some(ErrorCode::InDoubt) {

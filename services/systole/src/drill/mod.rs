@@ -10,6 +10,7 @@ pub(crate) mod client;
 pub(crate) mod command;
 pub(crate) mod fault;
 pub(crate) mod judge;
+pub(crate) mod proxy;
 pub(crate) mod report;
 pub(crate) mod servers;
 pub(crate) mod world;

@@ -122,6 +122,18 @@ impl Server {
         self.until_there().await
     }
 
+    /// The same, with something done to its files while it is away.
+    pub(crate) async fn crash_and(
+        &self,
+        meanwhile: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let mut child = self.child.lock().await;
+        child.kill().await.map_err(failed)?;
+        meanwhile().map_err(failed)?;
+        *child = spawn(&self.program, &self.words)?;
+        self.until_there().await
+    }
+
     /// Says something in the server's own protocol and waits for a line that holds `answer`.
     pub(crate) async fn say(&self, words: &str, answer: &str) -> Result<(), Failure> {
         let talk = async {

@@ -10,6 +10,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::cells::Role;
+use super::proxy::Proxy;
 use super::servers::{Programs, Server};
 use crate::failure::Failure;
 use crate::nodes::kill;
@@ -108,13 +109,35 @@ impl World {
         format!("redis://127.0.0.1:{}", self.redis.port)
     }
 
+    /// Where NATS keeps its streams.
+    pub(crate) fn nats_store(&self) -> PathBuf {
+        self.folder.join("nats")
+    }
+
     /// Starts a process and waits until it works; `arming` is its kill point.
     pub(crate) async fn node(&self, role: Role, arming: Option<&str>) -> Result<Node, Failure> {
-        let (nats, redis) = (self.nats_url(), self.redis_url());
+        self.node_at(role, arming, self.nats_url()).await
+    }
+
+    /// Starts a planner that reaches NATS over a line that can be cut.
+    pub(crate) async fn planner_behind(&self, line: &Proxy) -> Result<Node, Failure> {
+        self.node_at(Role::Planner, None, format!("nats://127.0.0.1:{}", line.port)).await
+    }
+
+    async fn node_at(
+        &self,
+        role: Role,
+        arming: Option<&str>,
+        nats: String,
+    ) -> Result<Node, Failure> {
+        let redis = self.redis_url();
         let model = format!("http://{}", self.model.address);
         let own = match role {
-            Role::Planner => ["planner", "--agents", "agents", "--base-url", &model],
-            Role::Worker => ["worker", "--tools", "tools.yaml", "--slots", "64"],
+            // A checkpoint after each run, so that its points are reached.
+            Role::Planner => {
+                vec!["planner", "--agents", "agents", "--base-url", &model, "--keep-runs", "1"]
+            }
+            Role::Worker => vec!["worker", "--tools", "tools.yaml", "--slots", "64"],
         };
         let common = ["--nats", &nats, "--redis", &redis, "--listen", "127.0.0.1:0"];
         let mut command =

@@ -44,6 +44,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     without("base_url", "OPENAI_BASE_URL"),
     without("api_key", "OPENAI_API_KEY"),
     with("max_turns", "SYSTOLE_MAX_TURNS", "2048"),
+    with("keep_runs", "SYSTOLE_KEEP_RUNS", "50"),
     without("tools", "SYSTOLE_TOOLS"),
     with("slots", "SYSTOLE_SLOTS", "16"),
     without("keys", "SYSTOLE_KEYS"),

@@ -58,6 +58,10 @@ points! {
     AfterApprovalAsked => "after_approval_asked";
     BeforeParked => "before_parked";
     AfterParked => "after_parked";
+    BeforeRestored => "before_restored";
+    AfterRestored => "after_restored";
+    BeforeCheckpoint => "before_checkpoint";
+    AfterCheckpoint => "after_checkpoint";
     BeforeCallClosed => "before_call_closed";
     AfterCallClosed => "after_call_closed";
     BeforeRunFinished => "before_run_finished";

@@ -68,6 +68,8 @@ fn around_fact(fact: &Fact) -> (Point, Point) {
         Fact::RunFinished(_) => (Point::BeforeRunFinished, Point::AfterRunFinished),
         Fact::ApprovalAsked(_) => (Point::BeforeApprovalAsked, Point::AfterApprovalAsked),
         Fact::Parked { .. } => (Point::BeforeParked, Point::AfterParked),
+        Fact::Restored(_) => (Point::BeforeRestored, Point::AfterRestored),
+        Fact::Checkpoint(_) => (Point::BeforeCheckpoint, Point::AfterCheckpoint),
     }
 }
 

@@ -62,6 +62,8 @@ pub(crate) struct PlannerSettings {
     pub(crate) base_url: Option<String>,
     pub(crate) api_key: Option<String>,
     pub(crate) max_turns: usize,
+    /// Runs of a thread whose records stay at least; absent: all.
+    pub(crate) keep_runs: Option<u32>,
 }
 
 /// Of a worker.
@@ -101,6 +103,7 @@ impl PlannerSettings {
         }
         let model = reader.text("model");
         let max_turns = reader.whole("max_turns", 1, 1_000_000);
+        let keep_runs = reader.whole("keep_runs", 0, 1_000_000);
         reader.finish(Self {
             bus,
             life,
@@ -109,6 +112,7 @@ impl PlannerSettings {
             base_url,
             api_key,
             max_turns: usize::try_from(max_turns).unwrap_or(usize::MAX),
+            keep_runs: u32::try_from(keep_runs).ok().filter(|runs| *runs > 0),
         })
     }
 }

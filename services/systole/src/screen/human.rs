@@ -19,7 +19,7 @@ use super::call_line::{self, CallShown, Standing};
 use super::canvas::{Canvas, row};
 use super::reply::{Line, Reply};
 use super::style::{Palette, Tone};
-use super::text::{clean, columns, cut, one_line, wrap};
+use super::text::{clean, columns, cut, one_line, restored_line, wrap};
 use super::{View, summary};
 
 /// Lines of an input that are shown.
@@ -108,6 +108,10 @@ impl<W: Write> HumanView<W> {
                     Tone::Bad,
                     &format!("! record {parked} was set aside: {}", one_line(why)),
                 )]
+            }
+            Event::Checkpoint { .. } => Vec::new(),
+            Event::Restored { again, in_doubt, .. } => {
+                vec![self.tinted(Tone::Bad, &restored_line(again.len(), in_doubt.len()))]
             }
         }
     }

@@ -21,6 +21,13 @@ fn clean_char(c: char) -> Option<char> {
     }
 }
 
+/// What a person reads when a lost tail was restored.
+pub(crate) fn restored_line(again: usize, in_doubt: usize) -> String {
+    format!(
+        "! the newest records were lost; going on from what was known ({again} calls made again,          {in_doubt} in doubt)"
+    )
+}
+
 /// The same on one line.
 pub(crate) fn one_line(text: &str) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")

@@ -105,6 +105,7 @@ impl Servers {
             metrics,
             partitions: self.partitions.clone(),
             max_turns_in_flight: settings.max_turns,
+            keep_runs: settings.keep_runs,
             grace: settings.life.grace,
             ..Config::new(instance(self.ports.ids.as_ref(), "planner"))
         };

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::screen::canvas::terminal_columns;
 use crate::screen::style::{Palette, Tone};
 use crate::screen::summary;
-use crate::screen::text::{columns, cut, one_line, wrap};
+use crate::screen::text::{columns, cut, one_line, restored_line, wrap};
 
 /// The width where there is no terminal.
 const PAGE: usize = 120;
@@ -234,7 +234,11 @@ fn words(event: &ThreadEvent, palette: Palette) -> Option<Words> {
         Event::Parked { parked, why } => {
             say(Tone::Bad, format!("! record {parked} was set aside: {}", one_line(why)))
         }
+        Event::Restored { again, in_doubt, .. } => {
+            say(Tone::Bad, restored_line(again.len(), in_doubt.len()))
+        }
         Event::TurnStarted { .. }
+        | Event::Checkpoint { .. }
         | Event::Delta { .. }
         | Event::TurnCompleted { .. }
         | Event::TurnSealed { .. }

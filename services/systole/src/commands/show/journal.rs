@@ -144,5 +144,18 @@ fn fact_line(fact: &Fact) -> (String, String) {
         Fact::Parked { sequence, why } => {
             ("parked".to_owned(), format!("record {sequence}: {why}"))
         }
+        Fact::Checkpoint(checkpoint) => {
+            let (folded, runs) = (checkpoint.standing.folded, checkpoint.standing.runs);
+            let detail = format!("{runs} runs; records up to {folded} are kept as a state only");
+            ("checkpoint".to_owned(), detail)
+        }
+        Fact::Restored(restored) => {
+            let (again, doubts) = (restored.again.len(), restored.doubts.len());
+            let detail = format!(
+                "what was known after record {}: {again} calls made again, {doubts} in doubt",
+                restored.after
+            );
+            ("restored".to_owned(), detail)
+        }
     }
 }

@@ -1,0 +1,96 @@
+//! Threads whose older records are purged.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use planner::Config;
+use proto::fact::Fact;
+use proto::model::Finish;
+use proto::record::Record;
+use proto::transcript::Entry;
+use testkit::model::{ScriptedModel, end, text};
+
+use crate::world::{World, name};
+
+/// Answers at once; remembers how many of the user's words the newest request held.
+fn listener() -> (ScriptedModel, Arc<AtomicUsize>) {
+    let heard = Arc::new(AtomicUsize::new(0));
+    let words = Arc::clone(&heard);
+    let model = ScriptedModel::new(move |request| {
+        let entries = request.transcript.entries().iter();
+        let said = entries.filter(|entry| matches!(entry, Entry::User { .. })).count();
+        words.store(said, Ordering::Relaxed);
+        Ok(vec![text("All is well."), end(Finish::Stop)])
+    });
+    (model, heard)
+}
+
+fn keeping(instance: &str, runs: u32) -> Config {
+    Config { keep_runs: Some(runs), ..Config::new(name(instance)) }
+}
+
+async fn runs(world: &World, from: u32, to: u32) {
+    for run in from..=to {
+        world.message(&run.to_string(), "hello").await;
+        let is_end = |record: &Record| matches!(record, Record::Fact(Fact::RunFinished(end)) if end.run == run);
+        world.until("the end of the run", is_end).await;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+}
+
+const RUN: &str = "input started1.1 completed1 finished:Answer";
+
+#[tokio::test(start_paused = true)]
+async fn older_runs_are_purged_and_the_model_still_knows_them() {
+    let (model, heard) = listener();
+    let mut world = World::new(model).await;
+    world.planner_of(keeping("planner-a", 2), 1);
+    runs(&world, 1, 5).await;
+    assert_eq!(world.trace_left(), format!("checkpoint {RUN} {RUN} checkpoint {RUN}"));
+    assert_eq!(invariants::check_at_rest(&world.left()), []);
+    world.bus.kill(&name("planner-a"));
+    world.bus.working_memory().forget_all();
+    let metrics = world.planner_of(keeping("planner-b", 2), 2);
+    runs(&world, 6, 6).await;
+    assert_eq!(crate::snapshots::count(&metrics, "folds_total", Some("journal")), 1);
+    assert_eq!(heard.load(Ordering::Relaxed), 6);
+}
+
+/// A client that repeats itself long after is still known by its key.
+#[tokio::test(start_paused = true)]
+async fn the_key_of_an_input_that_was_purged_is_known_for_ever() {
+    let mut world = World::new(listener().0).await;
+    world.planner_of(keeping("planner-a", 1), 1);
+    runs(&world, 1, 3).await;
+    world.bus.kill(&name("planner-a"));
+    world.bus.working_memory().forget_all();
+    world.planner_of(keeping("planner-b", 1), 2);
+    world.message("1", "hello").await;
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+    let ends = world.left().into_iter().filter_map(|placed| match placed.record {
+        Record::Fact(Fact::RunFinished(end)) => Some(end.run),
+        Record::Fact(_)
+        | Record::Input(_)
+        | Record::ToolCall(_)
+        | Record::Start(_)
+        | Record::Observation(_)
+        | Record::Tick => None,
+    });
+    assert_eq!(ends.max(), Some(3));
+}
+
+/// The records before a checkpoint are purged later than it is written, so a state that is gone is
+/// only needed where they are gone too.
+#[tokio::test(start_paused = true)]
+async fn without_the_kept_state_the_thread_goes_on_from_the_records_there_are() {
+    let (model, heard) = listener();
+    let mut world = World::new(model).await;
+    world.planner_of(keeping("planner-a", 1), 1);
+    runs(&world, 1, 4).await;
+    world.bus.kill(&name("planner-a"));
+    world.bus.working_memory().forget_all();
+    world.bus.forget_artifacts();
+    world.planner_of(keeping("planner-b", 1), 2);
+    runs(&world, 5, 5).await;
+    assert_eq!(heard.load(Ordering::Relaxed), 2);
+}
