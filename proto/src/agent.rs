@@ -86,6 +86,9 @@ pub struct Agent {
     pub instructions: Vec<String>,
     /// The model to ask for.
     pub model: String,
+    /// Models to ask for, in this order, when the one before fails without a word.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<String>,
     /// Sampling temperature; left to the provider when absent.
     #[serde(default)]
     pub temperature: Option<f64>,

@@ -39,6 +39,9 @@ pub struct ModelRequest {
     pub agent: AgentName,
     /// The model to ask for.
     pub model: String,
+    /// Models to ask for, in this order, when the one before fails without a word.
+    #[serde(default)]
+    pub fallbacks: Vec<String>,
     /// How calls travel.
     pub protocol: Protocol,
     /// Goes before the conversation, as the system message.
@@ -110,6 +113,9 @@ pub struct ReplyEnd {
     /// How sure the model said it is (`contract`).
     #[serde(default)]
     pub confidence: Option<f64>,
+    /// The words of a `contract` object without calls: the answer. They came as reasoning.
+    #[serde(default)]
+    pub answer: Option<String>,
     /// Provider fields of the reply that must be sent back unread.
     #[serde(default)]
     pub opaque: Option<Value>,
@@ -119,7 +125,7 @@ impl ReplyEnd {
     /// The end of a reply that was longer than anybody wanted.
     pub fn cut() -> Self {
         let finish = Some(Finish::Length);
-        Self { finish, usage: None, model: None, confidence: None, opaque: None }
+        Self { finish, usage: None, model: None, confidence: None, answer: None, opaque: None }
     }
 }
 

@@ -13,6 +13,9 @@ use crate::parameters;
 use crate::problem::{Problem, Report};
 use crate::yaml::{self, Kind, Node, Place};
 
+/// Models that may stand behind the first.
+const MOST_FALLBACKS: usize = 8;
+
 /// What an agent file says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentFile {
@@ -184,6 +187,7 @@ fn agent(who: Who, tools: Vec<ToolName>, limits: Limits, policy: Policy) -> Agen
         role: who.role,
         instructions: who.instructions,
         model: who.model,
+        fallbacks: who.fallbacks,
         temperature: policy.temperature,
         context_window: policy.context_window,
         context_window_ratio: policy.context_window_ratio,
@@ -212,6 +216,7 @@ struct Who {
     role: String,
     instructions: Vec<String>,
     model: String,
+    fallbacks: Vec<String>,
     permissions: Vec<String>,
 }
 
@@ -220,19 +225,42 @@ impl Who {
         let name = name(fields, report);
         let role = fields.required("role", "who the agent is and what it does", report);
         let role = role.and_then(|at| at.words(report).map(str::to_owned));
-        let model = fields.required("model", "the model to ask for", report);
-        let model = model.and_then(|at| at.words(report).map(str::to_owned));
+        let models = fields.required("model", "the model to ask for", report);
+        let models = models.and_then(|at| models_of(&at, report));
         let instructions =
             fields.get("instructions").map_or(Some(Vec::new()), |at| at.texts(report));
         let permissions = fields.get("permissions").map_or(Some(Vec::new()), |at| at.texts(report));
+        let (model, fallbacks) = models?;
         Some(Self {
             name: name?,
             role: role?,
             instructions: instructions?,
-            model: model?,
+            model,
+            fallbacks,
             permissions: permissions?,
         })
     }
+}
+
+/// The model, and those that are asked when it fails.
+fn models_of(at: &Place<'_>, report: &mut Report) -> Option<(String, Vec<String>)> {
+    if at.node().as_text().is_some() {
+        return Some((at.words(report)?.to_owned(), Vec::new()));
+    }
+    let items = at.list(report)?;
+    let models: Option<Vec<&str>> = items.iter().map(|item| item.words(report)).collect();
+    let mut models = models?.into_iter().map(str::to_owned);
+    let Some(first) = models.next() else {
+        report.wrong(at, "at least one model", "name the model to ask for");
+        return None;
+    };
+    let fallbacks: Vec<String> = models.collect();
+    if fallbacks.len() > MOST_FALLBACKS {
+        let expected = format!("at most {} models", MOST_FALLBACKS + 1);
+        report.wrong(at, expected, "leave the last ones out");
+        return None;
+    }
+    Some((first, fallbacks))
 }
 
 fn name(fields: &mut Fields<'_>, report: &mut Report) -> Option<AgentName> {

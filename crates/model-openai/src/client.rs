@@ -2,15 +2,18 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use ports::clock::{Clock, Ids};
 use ports::model::{Model, Reply as ReplyStream};
-use proto::model::{ModelError, ModelRequest};
+use proto::model::{ModelError, ModelEvent, ModelRequest};
 use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
+use crate::breaker::{Breaker, Change, is_trouble};
 use crate::endpoint::Endpoint;
 use crate::exchange::{Exchange, chain};
 use crate::reader::{Reader, ReaderConfig, Tools};
@@ -31,6 +34,14 @@ type Tell = Box<dyn Fn(&str) + Send + Sync>;
 struct Target {
     endpoint: Endpoint,
     exchange: Exchange,
+    breaker: Mutex<Breaker>,
+}
+
+/// Why an endpoint gave no reply.
+enum NoReply {
+    Failed(ModelError),
+    /// It rests, and nothing was asked.
+    Rests(Duration),
 }
 
 impl fmt::Debug for OpenAiModel {
@@ -49,7 +60,7 @@ pub struct NoClient(String);
 fn http(
     with: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
 ) -> Result<reqwest::Client, NoClient> {
-    let builder = reqwest::Client::builder().connect_timeout(std::time::Duration::from_secs(10));
+    let builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(10));
     with(builder).build().map_err(|error| NoClient(chain(&error)))
 }
 
@@ -66,7 +77,7 @@ impl OpenAiModel {
         let target = |endpoint: Endpoint| {
             let http = if endpoint.is_local() { &direct } else { &proxied };
             let exchange = Exchange::new(http.clone(), &endpoint);
-            Target { endpoint, exchange }
+            Target { endpoint, exchange, breaker: Mutex::default() }
         };
         Ok(Self { targets: endpoints.into_iter().map(target).collect(), clock, ids, tell: None })
     }
@@ -85,23 +96,36 @@ impl OpenAiModel {
         }
     }
 
-    /// Asks one endpoint until a first event is there, or it is of no use.
-    async fn ask_one(&self, target: &Target, request: &ModelRequest) -> Result<Reply, ModelError> {
+    /// Asks one endpoint for one model until a first event is there, or it is of no use.
+    async fn ask_one(
+        &self,
+        target: &Target,
+        request: &ModelRequest,
+        model: &str,
+    ) -> Result<Reply, NoReply> {
+        target.admit().await.map_err(NoReply::Rests)?;
         let endpoint = &target.endpoint;
         // Held as text while the model thinks: a tree of values takes ten times the room.
-        let body = wire::render(request, endpoint.model.as_deref(), &endpoint.profile.rules());
-        let body = to_raw_value(&body).map_err(|error| unwritable(&error))?;
+        let body = wire::render(request, Some(model), &endpoint.profile.rules());
+        let body = to_raw_value(&body);
+        let body = body.map_err(|error| NoReply::Failed(unwritable(&error)))?;
         let began = Instant::now();
         let mut attempt = 1;
         loop {
             let error = match self.attempt(target, request, &body).await {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => {
+                    target.heard(None).await;
+                    return Ok(reply);
+                }
                 Err(error) => endpoint.without_key(error),
             };
+            target.heard(Some(&error)).await;
             let jitter = |most| self.ids.jitter(most);
             let pause = retry::pause(&error, attempt, &endpoint.patience, &jitter);
             let left = endpoint.deadlines.total.saturating_sub(began.elapsed());
-            let Some(pause) = pause.filter(|pause| *pause < left) else { return Err(error) };
+            let Some(pause) = pause.filter(|pause| *pause < left) else {
+                return Err(NoReply::Failed(error));
+            };
             // For whoever waits at the terminal: one line a try.
             let (seconds, most) = (pause.as_secs_f64(), endpoint.patience.attempts);
             let next = attempt + 1;
@@ -109,8 +133,56 @@ impl OpenAiModel {
                 "asking the model again in {seconds:.1} s ({next} of {most}), because {error}"
             ));
             sleep(pause).await;
+            if target.admit().await.is_err() {
+                return Err(NoReply::Failed(error));
+            }
             attempt += 1;
         }
+    }
+
+    /// Every model at every endpoint, in order, until one has a first event.
+    async fn ask_each(&self, request: &ModelRequest) -> Result<ReplyStream, NoReply> {
+        let (mut failed, mut rest) = (None, None);
+        for (model, target) in self.candidates(request) {
+            match self.ask_one(target, request, model).await {
+                Ok(reply) => {
+                    return Ok(into_stream(reply, target.endpoint.clone(), model.to_owned()));
+                }
+                Err(NoReply::Rests(left)) => {
+                    rest = Some(rest.map_or(left, |rest: Duration| rest.min(left)));
+                }
+                Err(NoReply::Failed(error)) => {
+                    tracing::info!(endpoint = %target.endpoint.base_url, model, %error, "no reply");
+                    failed = Some(error);
+                }
+            }
+        }
+        Err(match (failed, rest) {
+            (None, Some(rest)) => NoReply::Rests(rest),
+            (failed, _) => NoReply::Failed(failed.unwrap_or_else(nowhere)),
+        })
+    }
+
+    /// A model is asked for everywhere before the next one is. An endpoint with a model of its own
+    /// has no other.
+    fn candidates<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+    ) -> impl Iterator<Item = (&'a str, &'a Target)> {
+        let first = self.targets.iter().map(|target| {
+            let model = target.endpoint.model.as_ref().unwrap_or(&request.model);
+            (model.as_str(), target)
+        });
+        let more = request.fallbacks.iter().flat_map(|model| {
+            let free = self.targets.iter().filter(|target| target.endpoint.model.is_none());
+            free.map(|target| (model.as_str(), target))
+        });
+        first.chain(more)
+    }
+
+    fn longest_wait(&self) -> Duration {
+        let waits = self.targets.iter().map(|target| target.endpoint.patience.longest_wait);
+        waits.max().unwrap_or_default()
     }
 
     async fn attempt(
@@ -140,33 +212,73 @@ impl OpenAiModel {
     }
 }
 
-#[async_trait]
-impl Model for OpenAiModel {
-    async fn ask(&self, request: &ModelRequest) -> Result<ReplyStream, ModelError> {
-        let mut last = nowhere();
-        for target in &self.targets {
-            match self.ask_one(target, request).await {
-                Ok(reply) => return Ok(into_stream(reply, target.endpoint.clone())),
-                Err(error) => {
-                    tracing::info!(endpoint = %target.endpoint.base_url, %error, "the model failed");
-                    last = error;
-                }
+impl Target {
+    async fn admit(&self) -> Result<(), Duration> {
+        self.breaker.lock().await.admit(Instant::now())
+    }
+
+    /// What a request showed about the endpoint.
+    async fn heard(&self, error: Option<&ModelError>) {
+        let mut breaker = self.breaker.lock().await;
+        let change = match error {
+            Some(error) if is_trouble(error) => breaker.failed(Instant::now()),
+            Some(_) | None => breaker.answered(),
+        };
+        drop(breaker);
+        let endpoint = &self.endpoint.base_url;
+        match change {
+            Change::None => {}
+            Change::Opened(rest) => {
+                tracing::warn!(%endpoint, ?rest, "the model's endpoint keeps failing: it rests");
             }
+            Change::Closed => tracing::info!(%endpoint, "the model's endpoint works again"),
         }
-        Err(last)
     }
 }
 
-fn into_stream(reply: Reply, endpoint: Endpoint) -> ReplyStream {
-    let next = |(mut reply, endpoint): (Reply, Endpoint)| async move {
-        let signal = reply.next().await?.map_err(|error| endpoint.without_key(error));
-        Some((signal, (reply, endpoint)))
+#[async_trait]
+impl Model for OpenAiModel {
+    /// Endpoints that rest are passed over; when all do, the first to wake is waited for.
+    async fn ask(&self, request: &ModelRequest) -> Result<ReplyStream, ModelError> {
+        let began = Instant::now();
+        loop {
+            let rest = match self.ask_each(request).await {
+                Ok(reply) => return Ok(reply),
+                Err(NoReply::Failed(error)) => return Err(error),
+                Err(NoReply::Rests(rest)) => rest,
+            };
+            if began.elapsed().saturating_add(rest) > self.longest_wait() {
+                return Err(resting(rest));
+            }
+            sleep(rest.saturating_add(self.ids.jitter(rest / 4))).await;
+        }
+    }
+}
+
+/// The events of a reply. A provider that does not name its model answered with the one asked for.
+fn into_stream(reply: Reply, endpoint: Endpoint, model: String) -> ReplyStream {
+    let next = |(mut reply, endpoint, model): (Reply, Endpoint, String)| async move {
+        let mut signal = reply.next().await?.map_err(|error| endpoint.without_key(error));
+        if let Ok(ModelEvent::End(end)) = &mut signal {
+            end.model.get_or_insert_with(|| model.clone());
+        }
+        Some((signal, (reply, endpoint, model)))
     };
-    stream::unfold((reply, endpoint), next).boxed()
+    stream::unfold((reply, endpoint, model), next).boxed()
 }
 
 fn unwritable(error: &serde_json::Error) -> ModelError {
     ModelError { message: format!("the request is no JSON: {error}"), ..nowhere() }
+}
+
+fn resting(rest: Duration) -> ModelError {
+    let seconds = rest.as_secs_f64();
+    ModelError {
+        retryable: true,
+        retry_after: Some(rest),
+        message: format!("the endpoint kept failing and is left alone for {seconds:.0} s"),
+        ..nowhere()
+    }
 }
 
 fn nowhere() -> ModelError {

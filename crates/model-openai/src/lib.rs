@@ -7,6 +7,7 @@
 //! TLS is rustls without a built-in provider: `main` installs ring's before the first client is
 //! built, or building one fails.
 
+mod breaker; // an endpoint that keeps failing rests
 pub mod client; // the port: retries, fallbacks, deadlines
 pub mod endpoint; // where a model is and how patiently it is asked
 mod exchange; // one request and the response to it

@@ -173,13 +173,16 @@ impl Messages<'_> {
     }
 
     fn contract_turn(&mut self, turn: &TurnEntry) {
-        if turn.reasoning.is_empty() && turn.calls.is_empty() {
-            if !turn.text.is_empty() {
-                self.push("assistant", &turn.text);
-            }
+        // An answer is the reasoning of an object without calls; with calls it is an aside.
+        let (first, second) = if turn.calls.is_empty() {
+            (&turn.text, &turn.reasoning)
+        } else {
+            (&turn.reasoning, &turn.text)
+        };
+        let reasoning = if first.is_empty() { second } else { first };
+        if reasoning.is_empty() && turn.calls.is_empty() {
             return;
         }
-        let reasoning = if turn.reasoning.is_empty() { &turn.text } else { &turn.reasoning };
         let calls: Vec<Value> = turn.calls.iter().map(contract_call).collect();
         let object = json!({"reasoning": reasoning, "tool_calls": calls});
         self.push("assistant", &object.to_string());

@@ -147,7 +147,11 @@ fn entry_lines(entry: &Entry) -> Vec<String> {
     match entry {
         Entry::User { text } => vec![said("user", text)],
         Entry::Note { text } => vec![said("note", text)],
-        Entry::Turn(turn) if turn.calls.is_empty() => vec![said("you", &turn.text)],
+        Entry::Turn(turn) if turn.calls.is_empty() => {
+            // Words of a `contract` reply that was cut are known as reasoning only.
+            let words = if turn.text.is_empty() { &turn.reasoning } else { &turn.text };
+            vec![said("you", words)]
+        }
         Entry::Turn(turn) => turn.calls.iter().map(call_line).collect(),
     }
 }

@@ -160,12 +160,13 @@ impl LiveTurn {
         let cut = end.finish == Some(Finish::Length);
         let mut calls: Vec<RequestedCall> = self.calls.into_values().collect();
         void_finish_beside_others(&mut calls);
+        let (text, reasoning) = spoken(self.text, self.reasoning, end.answer);
         TurnCompleted {
             run: self.run,
             turn: self.turn,
             started: self.started,
-            text: if cut { self.text + CUT } else { self.text },
-            reasoning: self.reasoning,
+            text: if cut { text + CUT } else { text },
+            reasoning,
             calls,
             model: end.model.unwrap_or_else(|| asked_model.to_owned()),
             usage,
@@ -193,6 +194,17 @@ impl LiveTurn {
             usage,
         }
     }
+}
+
+/// What was said and what was thought. The answer of a `contract` reply came as reasoning; it is what
+/// the model says, and a thought no more.
+fn spoken(text: String, reasoning: String, answer: Option<String>) -> (String, String) {
+    let Some(answer) = answer.filter(|_| text.trim().is_empty()) else { return (text, reasoning) };
+    let rest = match reasoning.rsplit_once(&answer) {
+        Some((before, after)) => format!("{}{}", before.trim_end(), after.trim_end()),
+        None => reasoning,
+    };
+    (answer, rest)
 }
 
 fn may_go_early(policy: EarlyDispatch, call: &RequestedCall) -> bool {
@@ -251,6 +263,23 @@ mod tests {
         let paid = live.clone().seal(SealReason::StreamBroken).usage;
         let sealed = live.seal(SealReason::HandedBack);
         assert_eq!((sealed.text.as_str(), sealed.usage), ("", paid));
+    }
+
+    #[test]
+    fn the_answer_of_a_contract_is_said_and_thought_no_more() {
+        let told = |thoughts: &str, said: &str, answer: &str| {
+            let mut live = turn();
+            live.think(thoughts);
+            live.say(said);
+            let end = ReplyEnd { answer: Some(answer.to_owned()), ..end(Finish::Stop, None) };
+            let completed = live.complete(end, "m");
+            (completed.reasoning, completed.text)
+        };
+        let pair = |thought: &str, said: &str| (thought.to_owned(), said.to_owned());
+        assert_eq!(told("42", "", "42"), pair("", "42"));
+        assert_eq!(told("Is it 42? Yes.\n42", "", "42"), pair("Is it 42? Yes.", "42"));
+        assert_eq!(told("42\nor 43", "", "42"), pair("\nor 43", "42"));
+        assert_eq!(told("hm", "I say so.", "42"), pair("hm", "I say so."));
     }
 
     #[test]

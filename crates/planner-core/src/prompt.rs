@@ -50,6 +50,7 @@ pub fn request(
     let mut request = ModelRequest {
         agent: agent.name.clone(),
         model: agent.model.clone(),
+        fallbacks: agent.fallbacks.clone(),
         protocol: agent.protocol,
         head: Vec::new(),
         transcript: Transcript::default(),
@@ -61,7 +62,7 @@ pub fn request(
     request.head = head(thread, agent, &request.tools);
     let fixed = request_tokens(&request);
     let pages = request.tools.iter().any(|tool| tool.name.as_str() == EXPAND);
-    let fitted = fit(pieces(thread, pages)?, limit.saturating_sub(fixed));
+    let fitted = fit(pieces(thread, agent.protocol, pages)?, limit.saturating_sub(fixed));
     if !fitted.lines.is_empty() {
         let text = format!("Earlier, one line each:\n{}", fitted.lines.join("\n"));
         request.head.push(block("summary", text));
@@ -94,7 +95,7 @@ fn tool_tokens(tool: &ModelTool) -> usize {
 
 /// What the thread's log shows, oldest first. Words of the active run are pinned. A model that can
 /// page a full result is told where it lies.
-fn pieces(thread: &Thread, pages: bool) -> Result<Vec<Piece>, PromptError> {
+fn pieces(thread: &Thread, protocol: Protocol, pages: bool) -> Result<Vec<Piece>, PromptError> {
     let active = thread.run.as_ref().map(|run| run.number);
     let mut pieces = Vec::with_capacity(thread.log.len());
     let mut pinned = false;
@@ -108,7 +109,11 @@ fn pieces(thread: &Thread, pages: bool) -> Result<Vec<Piece>, PromptError> {
             }
             Logged::Note { text } => Entry::Note { text: text.clone() },
             // Providers refuse a reply without words and calls; a reply cut at once is one.
-            Logged::Turn { text, calls, .. } if is_blank(text) && calls.is_empty() => continue,
+            Logged::Turn { text, reasoning, calls, .. }
+                if calls.is_empty() && is_blank(text) && !speaks_by(protocol, reasoning) =>
+            {
+                continue;
+            }
             Logged::Turn { text, reasoning, opaque, calls, .. } => {
                 let entry = TurnEntry {
                     text: text.clone(),
@@ -123,6 +128,11 @@ fn pieces(thread: &Thread, pages: bool) -> Result<Vec<Piece>, PromptError> {
         pieces.push(Piece { entry, pinned });
     }
     Ok(pieces)
+}
+
+/// Whether the reasoning is what the model said: under `contract` all its words are.
+fn speaks_by(protocol: Protocol, reasoning: &str) -> bool {
+    protocol == Protocol::Contract && !is_blank(reasoning)
 }
 
 fn is_blank(text: &str) -> bool {

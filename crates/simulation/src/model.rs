@@ -151,7 +151,6 @@ fn answer(steps: &mut Vec<Step>, request: &ModelRequest, script: &Script, told_o
         _ => format!("Done {mark}."),
     };
     let confidence = mark.is_multiple_of(7).then_some(0.95);
-    let last =
-        ReplyEnd { finish: Some(Finish::Stop), usage: None, model: None, confidence, opaque: None };
+    let last = ReplyEnd { finish: Some(Finish::Stop), confidence, ..ReplyEnd::cut() };
     steps.extend([text(words), wait(20), Step::Event(ModelEvent::End(last))]);
 }

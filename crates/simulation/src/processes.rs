@@ -251,6 +251,7 @@ fn agent(name: &str) -> Agent {
         limits,
         end_intent: true,
         output_schema: (name == "json").then(|| json!({"type": "object", "required": ["mark"]})),
+        fallbacks: Vec::new(),
         price: None,
         approval_ms: 12_000,
         fingerprint: fingerprint(name),

@@ -78,6 +78,7 @@ pub fn end(finish: Finish) -> Step {
         usage: None,
         model: Some("scripted".to_owned()),
         confidence: None,
+        answer: None,
         opaque: None,
     }))
 }

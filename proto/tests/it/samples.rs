@@ -384,6 +384,7 @@ fn agent() -> Agent {
         limits: Limits::default(),
         end_intent: false,
         output_schema: Some(json!({"type": "object"})),
+        fallbacks: Vec::new(),
         price: Some(Price { input_nano_usd: 150, output_nano_usd: 600 }),
         approval_ms: 900_000,
         fingerprint: fingerprint(),

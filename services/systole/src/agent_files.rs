@@ -270,12 +270,17 @@ pub(crate) fn beside(file: &Path, name: &str) -> PathBuf {
     file.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
 }
 
-/// The agent with another model; another model is another agent.
+/// The agent with another model, or several: the next is asked when the one before fails. Another
+/// model is another agent.
 pub(crate) fn with_model(mut agent: Agent, model: &str) -> Agent {
-    if agent.model == model {
+    let mut names = model.split(',').map(|name| name.trim().to_owned());
+    let mut names = names.by_ref().filter(|name| !name.is_empty());
+    let Some(first) = names.next() else { return agent };
+    let fallbacks: Vec<String> = names.collect();
+    if agent.model == first && agent.fallbacks == fallbacks {
         return agent;
     }
-    model.clone_into(&mut agent.model);
+    (agent.model, agent.fallbacks) = (first, fallbacks);
     let both = format!("{} {model}", agent.fingerprint);
     agent.fingerprint = hash::fingerprint(&both);
     agent

@@ -59,6 +59,26 @@ fn what_is_meant_by_a_thread_or_a_turn_that_is_not_there_is_told() {
 }
 
 #[test]
+fn the_answer_of_an_object_is_told_once() {
+    let home = Home::new();
+    crate::agents::talker(&home);
+    home.write("agent.yaml", &format!("{}protocol: contract\n", home.read("agent.yaml")));
+    home.write("rehearsal.yaml", "rules:\n  - say: It is forty-two.\n");
+    let shown = home.run(["run", "agent.yaml", "go"]);
+    let again = home.run(["show", "last"]);
+    for ended in [&shown, &again] {
+        assert_eq!(ended.out.matches("  It is forty-two.\n").count(), 1, "{ended:?}");
+        assert_eq!(ended.out.matches("forty-two").count(), 1, "{ended:?}");
+    }
+    let told = home.run(["show", "last", "--json"]);
+    assert_eq!(told.answer(), "It is forty-two.");
+    let is_turn = |event: &&serde_json::Value| event["type"] == "turn_completed";
+    let turn = told.events().iter().find(is_turn).cloned().unwrap();
+    assert_eq!(turn["text"], "It is forty-two.");
+    assert_eq!(turn["reasoning"].as_str().unwrap_or_default(), "");
+}
+
+#[test]
 fn a_store_can_be_looked_at_while_a_process_runs_on_it() {
     let home = Home::new();
     crate::agents::talker(&home);

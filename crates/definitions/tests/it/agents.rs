@@ -29,6 +29,25 @@ fn a_small_file_gets_the_defaults() {
 }
 
 #[test]
+fn models_behind_the_first_are_asked_when_it_fails() {
+    let read = |model: &str| {
+        let text = format!("name: a\nrole: You.\nmodel: {model}\ntools: []\n");
+        AgentFile::parse("agent.yaml", &text).map(|file| (file.agent.model, file.agent.fallbacks))
+    };
+    assert_eq!(read("big").unwrap(), ("big".to_owned(), Vec::new()));
+    assert_eq!(read("[big]").unwrap(), read("big").unwrap());
+    let both = ("big".to_owned(), vec!["small".to_owned(), "other".to_owned()]);
+    assert_eq!(read("[big, small, other]").unwrap(), both);
+    for (wrong, said) in [("[]", "at least one model"), ("[a, ' ']", "not empty"), ("{}", "a list")]
+    {
+        let problems = format!("{:?}", read(wrong).unwrap_err());
+        assert!(problems.contains(said), "{wrong}: {problems}");
+    }
+    let many = format!("[{}]", ["m"; 10].join(", "));
+    assert!(format!("{:?}", read(&many).unwrap_err()).contains("at most 9 models"));
+}
+
+#[test]
 fn every_field_of_an_agent_is_read() {
     let text = r"
 name: ops

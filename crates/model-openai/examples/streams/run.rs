@@ -21,7 +21,7 @@ use crate::server::{End, Response, Server};
 use crate::{check, next_request};
 
 /// How long a call may take that has to be out already.
-const HELD: Duration = Duration::from_secs(10);
+const HELD: Duration = Duration::from_mins(1);
 
 /// What came of one request.
 #[derive(Debug, Default)]
@@ -215,9 +215,12 @@ fn model(case: &Case, base_url: &str) -> anyhow::Result<OpenAiModel> {
     if let Some(profile) = &case.profile {
         endpoint.profile = profile.parse::<Profile>()?;
     }
-    endpoint.deadlines.first_token = Duration::from_secs(10);
-    endpoint.deadlines.idle = Duration::from_secs(2);
-    endpoint.deadlines.total = Duration::from_secs(40);
+    // Where silence is the case it is waited for; elsewhere a busy machine is no silent one.
+    let is_silent = case.stall_after.is_some();
+    let (first_token, idle) = if is_silent { (10, 2) } else { (60, 60) };
+    endpoint.deadlines.first_token = Duration::from_secs(first_token);
+    endpoint.deadlines.idle = Duration::from_secs(idle);
+    endpoint.deadlines.total = Duration::from_mins(3);
     endpoint.deadlines.grace = Duration::from_millis(150);
     endpoint.patience.backoff = Duration::from_millis(20);
     Ok(OpenAiModel::new(vec![endpoint], Arc::new(Now), Arc::new(Names))?)
@@ -237,6 +240,7 @@ fn request(case: &Case, entries: Vec<Entry>) -> anyhow::Result<ModelRequest> {
         tail: Vec::new(),
         tools: case.tools.iter().map(tool).collect::<anyhow::Result<_>>()?,
         temperature: None,
+        fallbacks: Vec::new(),
         max_completion_tokens: None,
     })
 }

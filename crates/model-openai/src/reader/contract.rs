@@ -90,9 +90,9 @@ impl Contract {
     }
 
     /// The answer: what the object says, when it calls nothing.
-    pub(crate) fn answer(&self) -> Option<&str> {
+    pub(crate) fn answer(&self) -> Option<String> {
         let first = self.first.as_ref().filter(|_| self.places == 0)?;
-        Some(first.reasoning.as_str()).filter(|words| !words.trim().is_empty())
+        Some(settle_surrogates(&first.reasoning)).filter(|words| !words.trim().is_empty())
     }
 
     /// How sure the model said it is.

@@ -105,7 +105,7 @@ impl Turn {
         let mut said = Vec::new();
         let aside = self.thoughts.contract.take();
         let mut is_open = false;
-        let aside_answer = aside.as_ref().and_then(Contract::answer).map(str::to_owned);
+        let aside_answer = aside.as_ref().and_then(Contract::answer);
         if let Some(mut aside) = aside {
             match aside.standing() {
                 Standing::Prose => {
@@ -132,17 +132,9 @@ impl Turn {
         }
         self.take_said(said);
         if !is_open {
-            self.say_answer(aside_answer);
+            self.answer = self.contract.answer().or(aside_answer);
         }
         is_open
-    }
-
-    /// An object without calls is the answer, so its words are not only a thought.
-    fn say_answer(&mut self, aside: Option<String>) {
-        let answer = self.contract.answer().map(str::to_owned).or(aside);
-        if let Some(delta) = answer.filter(|_| !self.calls.any_begun()) {
-            self.emit(ModelEvent::Text { delta });
-        }
     }
 
     fn error_of_clean_end(&self, is_contract_open: bool) -> Option<ModelError> {
@@ -185,6 +177,7 @@ impl Turn {
             usage: self.usage,
             model: self.model.take(),
             confidence: self.contract.confidence(),
+            answer: self.answer.take().filter(|_| !self.calls.any_begun()),
             opaque: self.opaque(),
         }
     }

@@ -65,7 +65,7 @@ enum Mode {
         quote: Option<char>,
         escaped: bool,
     },
-    /// In JSON that may be the whole reply.
+    /// In JSON at the very start.
     Whole(Whole),
     /// Behind a call.
     After {
@@ -192,7 +192,7 @@ impl TextCalls {
             Mode::Json { .. } => self.json(tools, out),
             Mode::Xml { .. } => self.xml(tools, out),
             Mode::Python { .. } => self.python(tools, out),
-            Mode::Whole(_) => self.whole(tools),
+            Mode::Whole(_) => self.whole(tools, out),
             Mode::After { may_repeat } => {
                 let may_repeat = *may_repeat;
                 self.after(may_repeat)
@@ -213,7 +213,7 @@ impl TextCalls {
         match visible.chars().next() {
             _ if self.held.len() > START => self.go(Mode::Prose),
             None => false,
-            Some('{') => self.go_whole(offset),
+            Some('{') => self.go_whole(offset, false),
             Some('`') => self.start_in_fence(offset),
             Some('[') => self.start_in_list(offset, tools),
             Some('c') if BARE_OPENER.starts_with(visible) => false,
@@ -225,8 +225,8 @@ impl TextCalls {
         }
     }
 
-    fn go_whole(&mut self, start: usize) -> bool {
-        self.go(Mode::Whole(Whole::new(start)))
+    fn go_whole(&mut self, start: usize, is_fenced: bool) -> bool {
+        self.go(Mode::Whole(Whole::new(start, is_fenced)))
     }
 
     fn start_in_fence(&mut self, offset: usize) -> bool {
@@ -245,7 +245,7 @@ impl TextCalls {
         let inner = body.trim_start();
         match inner.chars().next() {
             None => false,
-            Some('{' | '[') => self.go_whole(self.held.len().saturating_sub(inner.len())),
+            Some('{' | '[') => self.go_whole(self.held.len().saturating_sub(inner.len()), true),
             Some(_) => self.go(Mode::Prose),
         }
     }
@@ -262,7 +262,7 @@ impl TextCalls {
         let (name, rest) = inner.split_at_checked(end).unwrap_or((inner, ""));
         match rest.chars().next() {
             None if name.is_empty() || tools.may_become(name) => false,
-            Some('{') if name.is_empty() => self.go_whole(offset),
+            Some('{') if name.is_empty() => self.go_whole(offset, false),
             Some('(') if tools.resolve(name).is_some() => {
                 self.go(Mode::Python { scanned: offset, depth: 0, quote: None, escaped: false })
             }
@@ -449,9 +449,16 @@ impl TextCalls {
         }
     }
 
-    fn whole(&mut self, tools: &Tools) -> bool {
+    fn whole(&mut self, tools: &Tools, out: &mut Vec<Found>) -> bool {
         let Mode::Whole(whole) = &mut self.mode else { return false };
-        !whole.advance(&self.held, tools) && self.go(Mode::Prose)
+        if !whole.advance(&self.held, tools) {
+            return self.go(Mode::Prose);
+        }
+        let Some(end) = whole.closed_at(&self.held) else { return false };
+        let Some(calls) = whole.calls(&self.held, tools) else { return self.go(Mode::Prose) };
+        out.extend(calls.into_iter().map(Found::Call));
+        self.held = self.held.split_off(end);
+        self.go(Mode::After { may_repeat: false })
     }
 
     fn after(&mut self, may_repeat: bool) -> bool {

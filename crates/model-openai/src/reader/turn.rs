@@ -33,6 +33,7 @@ pub(crate) struct Turn {
     pub(super) split: ThinkSplit,
     pub(super) text_calls: TextCalls,
     pub(super) contract: Contract,
+    pub(super) answer: Option<String>,
     pub(super) thoughts: Thoughts,
     /// Calls that were found in the text, to recognise them when they come as calls too.
     leaked: Vec<Named>,
@@ -70,6 +71,7 @@ impl Turn {
             calls: Calls::default(),
             text_calls: TextCalls::new(),
             contract: Contract::default(),
+            answer: None,
             thoughts: Thoughts::default(),
             leaked: Vec::new(),
             said: false,

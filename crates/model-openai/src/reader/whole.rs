@@ -1,4 +1,5 @@
-//! JSON at the start of a reply: a call if it is all that the reply says, else an answer.
+//! JSON at the start of a reply: a call if it names a tool and its arguments, else an answer. What
+//! comes behind it is not waited for.
 
 use serde_json::Value;
 
@@ -8,8 +9,9 @@ use super::lenient;
 use super::members::Members;
 use super::names::Tools;
 
-/// Longest end of a fence and blanks behind the JSON.
+/// Most blanks between the JSON and the end of its fence.
 const BEHIND: usize = 256;
+const FENCE: &str = "```";
 
 /// The JSON so far. It may stand in a fence.
 #[derive(Debug)]
@@ -19,14 +21,16 @@ pub(crate) struct Whole {
     scan: Scanner,
     members: Members,
     is_known: bool,
+    is_fenced: bool,
     end: Option<usize>,
 }
 
 impl Whole {
     /// JSON that begins at byte `start` of the text.
-    pub(crate) fn new(start: usize) -> Self {
+    pub(crate) fn new(start: usize, is_fenced: bool) -> Self {
         Self {
             start,
+            is_fenced,
             scanned: start,
             scan: Scanner::new(),
             members: Members::new(1),
@@ -46,11 +50,21 @@ impl Whole {
         envelope::read(&value, tools)
     }
 
+    /// Where it has ended, together with its fence.
+    pub(crate) fn closed_at(&self, held: &str) -> Option<usize> {
+        let end = self.end?;
+        if !self.is_fenced {
+            return Some(end);
+        }
+        let rest = held.get(end..)?.trim_start().strip_prefix(FENCE)?;
+        Some(held.len().saturating_sub(rest.len()))
+    }
+
     /// Scans on; false once it can no longer be a call.
     pub(crate) fn advance(&mut self, held: &str, tools: &Tools) -> bool {
         let bytes = held.as_bytes();
         if let Some(end) = self.end {
-            return is_only_a_fence(held, end);
+            return self.may_close(held, end);
         }
         while let Some(byte) = bytes.get(self.scanned) {
             let at = self.scanned;
@@ -61,10 +75,18 @@ impl Whole {
             }
             if self.scan.is_done() {
                 self.end = Some(self.scanned);
-                return is_only_a_fence(held, self.scanned);
+                return self.may_close(held, self.scanned);
             }
         }
         true
+    }
+
+    fn may_close(&self, held: &str, end: usize) -> bool {
+        let behind = held.get(end..).unwrap_or_default();
+        let visible = behind.trim_start();
+        let blanks = behind.len().saturating_sub(visible.len());
+        let is_end = FENCE.starts_with(visible) || visible.starts_with(FENCE);
+        !self.is_fenced || (is_end && blanks <= BEHIND)
     }
 
     /// An object around a call has only keys of a call, and names a tool.
@@ -86,9 +108,4 @@ impl Whole {
             name.as_ref().and_then(Value::as_str).is_some_and(|name| tools.resolve(name).is_some());
         self.is_known
     }
-}
-
-fn is_only_a_fence(held: &str, end: usize) -> bool {
-    let behind = held.get(end..).unwrap_or_default();
-    behind.len() <= BEHIND && "```".starts_with(behind.trim())
 }

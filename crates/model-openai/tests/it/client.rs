@@ -9,7 +9,7 @@ use ports::clock::{Clock, Ids};
 use ports::model::{Model as _, Reply};
 use proto::agent::Protocol;
 use proto::ids::{Nonce, ThreadId, ToolCallId};
-use proto::model::{ModelError, ModelErrorKind, ModelRequest};
+use proto::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest};
 use proto::time::Timestamp;
 use proto::transcript::{Entry, Transcript};
 
@@ -62,6 +62,7 @@ fn request() -> ModelRequest {
         tail: Vec::new(),
         tools: Vec::new(),
         temperature: None,
+        fallbacks: Vec::new(),
         max_completion_tokens: None,
     }
 }
@@ -216,4 +217,58 @@ async fn nobody_there_is_a_network_error() {
     gone.patience.attempts = 1;
     let error = ask(vec![gone]).await.unwrap_err();
     assert_eq!((error.kind, error.retryable), (ModelErrorKind::Network, true));
+}
+
+fn busy() -> Vec<(String, Then)> {
+    vec![(status("503 Busy", "", "busy"), Then::Close)]
+}
+
+#[tokio::test]
+async fn an_endpoint_that_keeps_failing_rests_and_the_next_is_asked_at_once() {
+    let mut ill = Server::start(busy()).await;
+    let good = Server::start(vec![(stream(GOOD), Then::Close)]).await;
+    let mut first = endpoint(&ill);
+    first.patience.attempts = 1;
+    let model = model(vec![first, endpoint(&good)]);
+    for _ in 0..8 {
+        let reply = model.ask(&request()).await.unwrap();
+        assert_eq!(shown(reply.collect().await), SAID);
+    }
+    assert_eq!(ill.requests(), 5);
+}
+
+#[tokio::test]
+async fn whoever_asks_the_only_endpoint_while_it_rests_is_told_how_long() {
+    let mut ill = Server::start(busy()).await;
+    let mut only = endpoint(&ill);
+    only.patience.attempts = 1;
+    only.patience.longest_wait = Duration::from_secs(1);
+    let model = model(vec![only]);
+    let mut last = None;
+    for _ in 0..6 {
+        last = model.ask(&request()).await.err();
+    }
+    let error = last.unwrap();
+    assert!(error.message.contains("kept failing"), "{error}");
+    assert!(error.retryable && error.retry_after > Some(Duration::from_secs(1)), "{error:?}");
+    assert_eq!(ill.requests(), 5);
+}
+
+#[tokio::test]
+async fn the_next_model_is_asked_for_when_the_one_before_fails() {
+    let none = status("404 Not Found", "", r#"{"error":{"message":"no such model"}}"#);
+    let answers =
+        vec![(none.clone(), Then::Close), (none, Then::Close), (stream(GOOD), Then::Close)];
+    let mut server = Server::start(answers).await;
+    let fallbacks = vec!["second".to_owned(), "third".to_owned(), "fourth".to_owned()];
+    let request = ModelRequest { fallbacks, ..request() };
+    let reply = model(vec![endpoint(&server)]).ask(&request).await.unwrap();
+    let signals: Vec<_> = reply.collect().await;
+    let Some(Ok(ModelEvent::End(end))) = signals.last() else { panic!("no end: {signals:?}") };
+    assert_eq!(end.model.as_deref(), Some("third"));
+    for name in ["m", "second", "third"] {
+        let Seen::Request(request) = server.next().await else { panic!("no request") };
+        assert!(request.contains(&format!(r#""model":"{name}""#)), "{request}");
+    }
+    assert_eq!(server.requests(), 0);
 }

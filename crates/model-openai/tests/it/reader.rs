@@ -43,7 +43,8 @@ fn line(signal: Signal) -> String {
         }
         Ok(ModelEvent::End(end)) => {
             let opaque = end.opaque.map(|opaque| format!(" with {opaque}")).unwrap_or_default();
-            format!("end {:?}{opaque}", end.finish)
+            let answer = end.answer.map(|answer| format!(" answer {answer}")).unwrap_or_default();
+            format!("end {:?}{opaque}{answer}", end.finish)
         }
         Err(ModelError { kind, retryable, message, .. }) => {
             format!("{kind:?} retryable={retryable}: {message}")
@@ -415,13 +416,29 @@ fn every_dialect_of_a_leaked_call_is_understood() {
 }
 
 #[test]
+fn a_call_that_begins_the_reply_is_out_when_it_closes() {
+    for text in [
+        r#"{"name": "dig", "arguments": {"depth": 1}}"#,
+        r#"[{"name": "dig", "arguments": {"depth": 1}}]"#,
+        "```json⏎{\"name\": \"dig\", \"arguments\": {\"depth\": 1}}⏎```",
+    ] {
+        let mut reader = reader(Protocol::Native);
+        let said = shown(reader.push(body(&format!("say {text}")).as_bytes()));
+        assert_eq!(said, "calls 0 dig({\"depth\":1})\n", "{text}");
+        let rest = body("say  is under way.\nfinish stop\n[DONE]");
+        let rest = shown(reader.push(rest.as_bytes()));
+        assert_eq!(rest, "text is under way.\nend Some(ToolCalls)\n", "{text}");
+    }
+}
+
+#[test]
 fn an_answer_in_json_stays_an_answer() {
     for text in [
         r#"{"name": "Ada", "born": 1815}"#,
         r#"{"name": "dig"}"#,
         "[1, 2]",
         "```json⏎{\"a\": 1}⏎```",
-        r#"{"name": "dig", "arguments": {}} is what I would send."#,
+        "```json⏎{\"name\": \"dig\", \"arguments\": {}} or so⏎```",
     ] {
         let events = read(Protocol::Native, &format!("say {text}\nfinish stop\n[DONE]"));
         assert_eq!(events, format!("text {text}\nend Some(Stop)\n"), "{text}");
@@ -462,11 +479,37 @@ fn a_contract_that_calls_nothing_is_the_answer() {
             &format!("{lines}\nfinish stop\n[DONE]"),
             expect![[r"
             thinks All is well.
-            text All is well.
-            end Some(Stop)
+            end Some(Stop) answer All is well.
         "]],
         );
     }
+}
+
+#[test]
+fn a_thought_before_the_contract_is_no_part_of_the_answer() {
+    let lines = r#"
+        say <think>Is it?</think>
+        say {"reasoning":"All is well.","tool_calls":[]}
+        finish stop
+        [DONE]"#;
+    check_contract(
+        lines,
+        expect![[r"
+        thinks Is it?All is well.
+        end Some(Stop) answer All is well.
+    "]],
+    );
+    let lines = r#"
+        delta {"reasoning_content":"{\"reasoning\":\"x\",\"tool_calls\":[]}"}
+        finish stop
+        [DONE]"#;
+    check_contract(
+        lines,
+        expect![[r#"
+        thinks x
+        end Some(Stop) with {"reasoning_content":"{\"reasoning\":\"x\",\"tool_calls\":[]}"} answer x
+    "#]],
+    );
 }
 
 #[test]

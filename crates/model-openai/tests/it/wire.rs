@@ -52,6 +52,7 @@ fn request(protocol: Protocol) -> ModelRequest {
             parameters: json!({"type": "object"}),
         }],
         temperature: Some(0.5),
+        fallbacks: Vec::new(),
         max_completion_tokens: Some(9),
     }
 }
@@ -136,6 +137,24 @@ fn under_the_contract_both_sides_are_text_in_its_shape() {
         {"max_completion_tokens":9,"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.5}
     "#]],
     );
+}
+
+#[test]
+fn an_answer_under_the_contract_is_the_object_that_the_model_wrote() {
+    let sent = |text: &str, reasoning: &str| {
+        let (text, reasoning) = (text.to_owned(), reasoning.to_owned());
+        let turn = TurnEntry { text, reasoning, calls: Vec::new(), opaque: None };
+        let entries = vec![Entry::User { text: "Dig.".to_owned() }, Entry::Turn(turn)];
+        let transcript = Transcript::new(entries).unwrap();
+        let request = ModelRequest { transcript, ..request(Protocol::Contract) };
+        let body = wire::render(&request, None, &Profile::Openai.rules());
+        body["messages"][2]["content"].as_str().unwrap().to_owned()
+    };
+    let object = r#"{"reasoning":"It is deep.","tool_calls":[]}"#;
+    assert_eq!(sent("It is deep.", "Is it?"), object);
+    assert_eq!(sent("It is deep.", ""), object);
+    // One that was interrupted.
+    assert_eq!(sent("", "It is deep."), object);
 }
 
 #[test]

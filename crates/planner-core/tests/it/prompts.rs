@@ -59,6 +59,21 @@ fn thread(words: impl Into<String>, results: &[String]) -> Thread {
     thread
 }
 
+#[test]
+fn words_of_an_object_that_was_cut_are_kept_under_the_contract_alone() {
+    let mut thread = thread("dig", &[]);
+    let reasoning = "It is dee".to_owned();
+    let (text, opaque, calls) = (String::new(), None, Vec::new());
+    thread.log.push(Logged::Turn { run: 1, turn: 1, text, reasoning, opaque, calls });
+    let mut agent = agent("main");
+    for (protocol, kept) in [(Protocol::Contract, 1), (Protocol::Native, 0)] {
+        agent.protocol = protocol;
+        let request = request(&thread, &agent, &toolbox()).unwrap();
+        let is_turn = |entry: &&Entry| matches!(entry, Entry::Turn(_));
+        assert_eq!(request.transcript.entries().iter().filter(is_turn).count(), kept);
+    }
+}
+
 fn small() -> Agent {
     let mut agent = agent("main");
     agent.context_window = 3000;

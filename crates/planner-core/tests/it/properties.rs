@@ -373,7 +373,7 @@ impl Sim {
             _ => {
                 let usage = Some(Usage { prompt_tokens: 10, ..Usage::default() });
                 let (finish, model, opaque) = (None, None, None);
-                let end = ReplyEnd { finish, usage, model, confidence: None, opaque };
+                let end = ReplyEnd { finish, usage, model, confidence: None, answer: None, opaque };
                 self.end_turn(planner, chain, Fact::TurnCompleted(live.complete(end, "m")));
             }
         }

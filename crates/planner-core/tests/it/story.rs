@@ -416,6 +416,7 @@ impl Story {
             usage: Some(usage),
             model: None,
             confidence: option(words, "confidence").map(|text| text.parse().unwrap()),
+            answer: None,
             opaque: None,
         };
         let completed = live.complete(end, "m");

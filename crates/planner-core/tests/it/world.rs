@@ -61,6 +61,7 @@ pub(crate) fn agent(name: &str) -> Agent {
         limits: Limits::default(),
         end_intent: true,
         output_schema: None,
+        fallbacks: Vec::new(),
         price: None,
         approval_ms: 600_000,
         fingerprint: fingerprint(name),

@@ -222,6 +222,7 @@ fn agent() -> Agent {
         role: "You help.".to_owned(),
         instructions: Vec::new(),
         model: "scripted".to_owned(),
+        fallbacks: Vec::new(),
         price: None,
         temperature: None,
         context_window: 16_000,

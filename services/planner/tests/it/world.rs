@@ -249,6 +249,7 @@ fn agent() -> Agent {
         limits: Limits::default(),
         end_intent: true,
         output_schema: None,
+        fallbacks: Vec::new(),
         price: None,
         approval_ms: 60_000,
         fingerprint: fingerprint("helper"),

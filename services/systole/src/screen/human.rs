@@ -146,7 +146,8 @@ impl<W: Write> HumanView<W> {
 
     fn turn_started(&mut self, event: &ThreadEvent, turn: u32, start: u32) -> Vec<String> {
         let mut lines = self.end_reply();
-        self.reply = Some(Reply::new(event.sequence, self.text_width()));
+        let reply = Reply::new(event.sequence, self.text_width());
+        self.reply = Some(if self.canvas.is_live() { reply } else { reply.holding() });
         self.heard = event.at.unwrap_or(self.now);
         let title =
             if start > 1 { format!("turn {turn}, asked again ") } else { format!("turn {turn} ") };
@@ -199,8 +200,7 @@ impl<W: Write> HumanView<W> {
     ) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(reply) = &mut self.reply {
-            lines.extend(reply.whole(Channel::Reasoning, last_reasoning(thread)));
-            lines.extend(reply.whole(Channel::Text, text));
+            lines.extend(reply.whole(last_reasoning(thread), text));
         }
         let mut lines = self.dressed(lines);
         lines.extend(self.end_reply());
@@ -218,11 +218,12 @@ impl<W: Write> HumanView<W> {
     }
 
     fn call(&mut self, id: &ToolCallId, call: OpenCall) -> Vec<String> {
-        let lines = if self.canvas.is_live() {
-            Vec::new()
-        } else {
-            vec![call_line::line(&call.shown, &Standing::Sent, self.canvas.width(), self.palette)]
-        };
+        let thoughts = self.reply.as_mut().map(Reply::release).unwrap_or_default();
+        let mut lines = self.dressed(thoughts);
+        if !self.canvas.is_live() {
+            let (width, palette) = (self.canvas.width(), self.palette);
+            lines.push(call_line::line(&call.shown, &Standing::Sent, width, palette));
+        }
         self.calls.insert(id.clone(), call);
         lines
     }

@@ -112,6 +112,10 @@ impl<'o> Feed<'o> {
     }
 
     fn completed(&mut self, text: &str, calls: &[&str]) -> &mut Self {
+        self.thought("hm, the log", text, calls)
+    }
+
+    fn thought(&mut self, reasoning: &str, text: &str, calls: &[&str]) -> &mut Self {
         let arguments = json!({"lines": 20}).as_object().cloned().unwrap();
         let call = |id: &&str| RequestedCall {
             tool_call_id: ToolCallId::new(*id).unwrap(),
@@ -129,7 +133,7 @@ impl<'o> Feed<'o> {
                 turn: open.started.turn,
                 started: open.sequence,
                 text: text.to_owned(),
-                reasoning: "hm, the log".to_owned(),
+                reasoning: reasoning.to_owned(),
                 calls: calls.iter().map(call).collect(),
                 model: "rehearsal".to_owned(),
                 usage: Usage { prompt_tokens: 900, completion_tokens: 100, micro_usd: None },
@@ -246,6 +250,25 @@ fn a_run_reads_the_same_on_a_terminal_and_in_a_pipe_but_for_the_call_line() {
 
         ✓ answered  2 turns · 1 call · 2,000 tokens · 7.0 s
     "]]);
+}
+
+#[test]
+fn an_answer_that_came_as_a_thought_is_seen_once() {
+    let story = |feed: &mut Feed<'_>| {
+        feed.input("go").turn();
+        feed.delta(Channel::Reasoning, 0, "The pool ").delta(Channel::Reasoning, 9, "is full.");
+        feed.thought("", "The pool is full.", &[]).finished("The pool is full.");
+    };
+    let expected = expect![[r"
+        ▌ go
+
+        ── turn 1 ──────────────────────────────────────────────────
+          The pool is full.
+
+        ✓ answered  2 turns · 1 call · 2,000 tokens · 3.0 s
+    "]];
+    Shown::of(Some(|| 80), story).is(&expected);
+    Shown::of(None, story).is(&expected);
 }
 
 #[test]

@@ -14,6 +14,9 @@ pub(crate) struct Reply {
     text: Part,
     reasoning: Part,
     open: Option<(Channel, Wrapper)>,
+    /// Thoughts that wait for what follows, where nothing that was shown can be drawn anew.
+    held: Option<String>,
+    has_lines: bool,
     width: Option<usize>,
 }
 
@@ -41,7 +44,13 @@ pub(crate) type Line = (Channel, String);
 impl Reply {
     pub(crate) fn new(started: Sequence, width: Option<usize>) -> Self {
         let (text, reasoning) = (Part::default(), Part::default());
-        Self { started, text, reasoning, open: None, width }
+        Self { started, text, reasoning, open: None, held: None, has_lines: false, width }
+    }
+
+    /// The same, but thoughts are shown only when something follows them: they may be the answer.
+    #[must_use]
+    pub(crate) fn holding(self) -> Self {
+        Self { held: Some(String::new()), ..self }
     }
 
     /// Takes a live piece; returns the lines that are complete.
@@ -51,16 +60,32 @@ impl Reply {
         self.show_taken(channel, taken)
     }
 
-    /// Takes the whole text of a channel; returns what was not shown yet.
-    pub(crate) fn whole(&mut self, channel: Channel, text: &str) -> Vec<Line> {
-        let taken = self.part(channel).take_whole(text);
-        self.show_taken(channel, taken)
+    /// Takes the whole of what was thought and said; returns what was not shown yet.
+    pub(crate) fn whole(&mut self, reasoning: &str, text: &str) -> Vec<Line> {
+        if let Some(fresh) = self.answer_thought(reasoning, text) {
+            return self.rest_of_answer(reasoning, &fresh);
+        }
+        let mut lines = self.whole_of(Channel::Reasoning, reasoning);
+        lines.extend(self.release());
+        lines.extend(self.whole_of(Channel::Text, text));
+        lines
+    }
+
+    /// Shows the thoughts that were held back.
+    pub(crate) fn release(&mut self) -> Vec<Line> {
+        match self.held.take() {
+            Some(thoughts) => self.show(Channel::Reasoning, &thoughts),
+            None => Vec::new(),
+        }
     }
 
     /// Ends the line that is still growing.
     pub(crate) fn finish(&mut self) -> Vec<Line> {
-        let Some((channel, mut wrapper)) = self.open.take() else { return Vec::new() };
-        wrapper.finish().map(|line| (channel, line)).into_iter().collect()
+        let mut lines = self.release();
+        if let Some((channel, mut wrapper)) = self.open.take() {
+            lines.extend(wrapper.finish().map(|line| (channel, line)));
+        }
+        lines
     }
 
     /// The line that is still growing.
@@ -76,7 +101,48 @@ impl Reply {
         }
     }
 
+    fn whole_of(&mut self, channel: Channel, text: &str) -> Vec<Line> {
+        let taken = self.part(channel).take_whole(text);
+        self.show_taken(channel, taken)
+    }
+
+    /// Whether the text came as a thought, as the answer of a reply that is one object does; with
+    /// what of it did not come.
+    fn answer_thought(&self, reasoning: &str, text: &str) -> Option<String> {
+        let heard = self.reasoning.taken.strip_prefix(reasoning)?.trim_start();
+        let is_silent = self.text.taken.is_empty() && !heard.is_empty();
+        let fresh = is_silent.then(|| text.trim_start().strip_prefix(heard)).flatten()?;
+        Some(fresh.to_owned())
+    }
+
+    /// Shows an answer as one as far as that is still possible, and never twice.
+    fn rest_of_answer(&mut self, reasoning: &str, fresh: &str) -> Vec<Line> {
+        if self.held.is_some() {
+            self.held = Some(reasoning.to_owned());
+            let heard = self.reasoning.taken.get(reasoning.len()..).unwrap_or_default();
+            let answer = format!("{}{fresh}", heard.trim_start());
+            return self.show(Channel::Text, &answer);
+        }
+        if let Some((channel, _)) = self.open.as_mut().filter(|_| reasoning.is_empty())
+            && !self.has_lines
+        {
+            *channel = Channel::Text;
+        }
+        let channel = self.open.as_ref().map_or(Channel::Reasoning, |(channel, _)| *channel);
+        self.show(channel, fresh)
+    }
+
     fn show_taken(&mut self, channel: Channel, taken: Taken) -> Vec<Line> {
+        match (taken, &mut self.held) {
+            (Taken::Anew(text), Some(held)) if channel == Channel::Reasoning => {
+                *held = text;
+                Vec::new()
+            }
+            (taken, _) => self.show_now(channel, taken),
+        }
+    }
+
+    fn show_now(&mut self, channel: Channel, taken: Taken) -> Vec<Line> {
         match taken {
             Taken::More(text) => self.show(channel, &text),
             Taken::Anew(text) => {
@@ -92,13 +158,18 @@ impl Reply {
         if fresh.is_empty() {
             return Vec::new();
         }
-        let mut lines = Vec::new();
+        if let Some(held) = self.held.as_mut().filter(|_| channel == Channel::Reasoning) {
+            held.push_str(fresh);
+            return Vec::new();
+        }
+        let mut lines = self.release();
         if self.open.as_ref().is_some_and(|(open, _)| *open != channel) {
             lines.extend(self.finish());
         }
         let width = self.width;
         let (_, wrapper) = self.open.get_or_insert_with(|| (channel, Wrapper::new(width)));
         lines.extend(wrapper.push(&clean(fresh)).into_iter().map(|line| (channel, line)));
+        self.has_lines |= !lines.is_empty();
         lines
     }
 }
@@ -145,7 +216,7 @@ mod tests {
         assert_eq!(reply.piece(Channel::Text, 0, "one\ntw"), [text("one")]);
         assert_eq!(reply.piece(Channel::Text, 4, "two\n"), [text("two")]);
         assert_eq!(reply.piece(Channel::Text, 14, "four\n"), []);
-        assert_eq!(reply.whole(Channel::Text, "one\ntwo\nthree\nfour"), [text("three")]);
+        assert_eq!(reply.whole("", "one\ntwo\nthree\nfour"), [text("three")]);
         assert_eq!(reply.growing(), Some((Channel::Text, "four")));
         assert_eq!(reply.finish(), [text("four")]);
         assert_eq!(reply.finish(), []);
@@ -160,12 +231,46 @@ mod tests {
         assert_eq!(reply.piece(Channel::Text, 0, "I "), []);
         let lines = reply.piece(Channel::Text, 2, "think\nnot");
         assert_eq!(lines, [text("and th"), anew.clone(), text("I think")]);
-        assert_eq!(reply.whole(Channel::Text, "I think\nnot\n"), [text("not")]);
+        assert_eq!(reply.whole("", "I think\nnot\n"), [text("not")]);
 
         let mut reply = Reply::new(Sequence(3), None);
         assert_eq!(reply.piece(Channel::Text, 0, "some words"), []);
-        let lines = reply.whole(Channel::Text, "some\n");
+        let lines = reply.whole("", "some\n");
         assert_eq!(lines, [text("some words"), anew, text("some")]);
+    }
+
+    #[test]
+    fn an_answer_that_came_as_a_thought_is_shown_once() {
+        let thought = |line: &str| (Channel::Reasoning, line.to_owned());
+        // Nothing was shown yet: it is the answer.
+        let mut reply = Reply::new(Sequence(3), Some(20));
+        assert_eq!(reply.piece(Channel::Reasoning, 0, "All is"), []);
+        assert_eq!(reply.whole("", "All is well."), []);
+        assert_eq!(reply.finish(), [text("All is well.")]);
+        // Some of it was shown as a thought: the rest is too.
+        let mut reply = Reply::new(Sequence(3), Some(20));
+        assert_eq!(reply.piece(Channel::Reasoning, 0, "All\nis"), [thought("All")]);
+        assert_eq!(reply.whole("", "All\nis well."), []);
+        assert_eq!(reply.finish(), [thought("is well.")]);
+        // Thoughts are held back until it is known what they are.
+        let mut reply = Reply::new(Sequence(3), None).holding();
+        assert_eq!(reply.piece(Channel::Reasoning, 0, "Hm.\nAll\nis"), []);
+        let shown = [thought("Hm."), text("All")];
+        assert_eq!(reply.whole("Hm.", "All\nis well."), shown);
+        assert_eq!(reply.finish(), [text("is well.")]);
+    }
+
+    #[test]
+    fn held_thoughts_come_before_what_follows_them() {
+        let thought = |line: &str| (Channel::Reasoning, line.to_owned());
+        let mut reply = Reply::new(Sequence(3), None).holding();
+        assert_eq!(reply.piece(Channel::Reasoning, 0, "hm\n"), []);
+        assert_eq!(reply.piece(Channel::Reasoning, 0, "no\n"), []);
+        assert_eq!(reply.piece(Channel::Text, 0, "so\n"), [thought("no"), text("so")]);
+        assert_eq!(reply.piece(Channel::Reasoning, 3, "well\n"), [thought("well")]);
+        let mut reply = Reply::new(Sequence(3), None).holding();
+        assert_eq!(reply.piece(Channel::Reasoning, 0, "hm"), []);
+        assert_eq!(reply.finish(), [thought("hm")]);
     }
 
     #[test]
