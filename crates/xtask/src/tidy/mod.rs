@@ -8,6 +8,7 @@ pub mod kill_points;
 pub mod names;
 pub mod pages;
 pub mod purity;
+pub mod recorded;
 pub mod sizes;
 pub mod source;
 pub mod stories;
@@ -90,6 +91,7 @@ pub fn problems(house: &House) -> Result<Vec<Problem>> {
     problems.extend(compose::check(&files));
     problems.extend(stories::check(&files));
     problems.extend(kill_points::check(&files));
+    problems.extend(recorded::check(&files)?);
     Ok(problems)
 }
 
