@@ -244,7 +244,7 @@ impl Who {
 
 /// The model, and those that are asked when it fails.
 fn models_of(at: &Place<'_>, report: &mut Report) -> Option<(String, Vec<String>)> {
-    if at.node().as_text().is_some() {
+    if !matches!(at.node().kind, Kind::List(_)) {
         return Some((at.words(report)?.to_owned(), Vec::new()));
     }
     let items = at.list(report)?;

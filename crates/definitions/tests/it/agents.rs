@@ -38,7 +38,8 @@ fn models_behind_the_first_are_asked_when_it_fails() {
     assert_eq!(read("[big]").unwrap(), read("big").unwrap());
     let both = ("big".to_owned(), vec!["small".to_owned(), "other".to_owned()]);
     assert_eq!(read("[big, small, other]").unwrap(), both);
-    for (wrong, said) in [("[]", "at least one model"), ("[a, ' ']", "not empty"), ("{}", "a list")]
+    for (wrong, said) in
+        [("[]", "at least one model"), ("[a, ' ']", "not empty"), ("{}", "expected: \"text\"")]
     {
         let problems = format!("{:?}", read(wrong).unwrap_err());
         assert!(problems.contains(said), "{wrong}: {problems}");
