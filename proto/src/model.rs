@@ -1,5 +1,6 @@
 //! What a model is asked and what comes back, whatever the provider's wire looks like.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -19,8 +20,10 @@ pub struct ModelTool {
     pub name: ToolName,
     /// What it does.
     pub description: String,
-    /// JSON Schema of its arguments.
-    pub parameters: Value,
+    /// JSON Schema of its arguments; shared by all requests that offer the tool.
+    #[serde(with = "shared")]
+    #[schemars(with = "Value")]
+    pub parameters: Arc<Value>,
 }
 
 /// A named part of the prompt, in a stable order so that prefixes stay cacheable.
@@ -202,4 +205,25 @@ pub struct ModelError {
     pub message: String,
     /// The code of ours that a rehearsal gave; real providers have none.
     pub code: Option<ErrorCode>,
+}
+
+/// A shared value on the wire is a value.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+    use serde_json::Value;
+
+    pub(super) fn serialize<S: Serializer>(
+        value: &Arc<Value>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.as_ref().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<Value>, D::Error> {
+        Value::deserialize(deserializer).map(Arc::new)
+    }
 }

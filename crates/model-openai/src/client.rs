@@ -105,21 +105,18 @@ impl OpenAiModel {
     ) -> Result<Reply, NoReply> {
         target.admit().await.map_err(NoReply::Rests)?;
         let endpoint = &target.endpoint;
-        // Held as text while the model thinks: a tree of values takes ten times the room.
-        let body = wire::render(request, Some(model), &endpoint.profile.rules());
-        let body = to_raw_value(&body);
-        let body = body.map_err(|error| NoReply::Failed(unwritable(&error)))?;
+        let body = text_of(request, model, endpoint).map_err(NoReply::Failed)?;
         let began = Instant::now();
         let mut attempt = 1;
         loop {
             let error = match self.attempt(target, request, &body).await {
                 Ok(reply) => {
-                    target.heard(None).await;
+                    self.note(target, None).await;
                     return Ok(reply);
                 }
                 Err(error) => endpoint.without_key(error),
             };
-            target.heard(Some(&error)).await;
+            self.note(target, Some(&error)).await;
             let jitter = |most| self.ids.jitter(most);
             let pause = retry::pause(&error, attempt, &endpoint.patience, &jitter);
             let left = endpoint.deadlines.total.saturating_sub(began.elapsed());
@@ -180,6 +177,21 @@ impl OpenAiModel {
         first.chain(more)
     }
 
+    /// Remembers how an endpoint did, and says so when that changes anything.
+    async fn note(&self, target: &Target, error: Option<&ModelError>) {
+        let endpoint = &target.endpoint.base_url;
+        match target.heard(error).await {
+            Change::None => {}
+            Change::Opened(rest) => {
+                let seconds = rest.as_secs_f64();
+                self.tell(&format!(
+                    "{endpoint} keeps failing and is left alone for {seconds:.0} s"
+                ));
+            }
+            Change::Closed => tracing::info!(%endpoint, "the model's endpoint works again"),
+        }
+    }
+
     fn longest_wait(&self) -> Duration {
         let waits = self.targets.iter().map(|target| target.endpoint.patience.longest_wait);
         waits.max().unwrap_or_default()
@@ -196,7 +208,9 @@ impl OpenAiModel {
         let tools = request.tools.iter();
         let config = ReaderConfig {
             protocol: request.protocol,
-            tools: Tools::new(tools.map(|tool| (tool.name.to_string(), tool.parameters.clone()))),
+            tools: Tools::new(
+                tools.map(|tool| (tool.name.to_string(), Arc::clone(&tool.parameters))),
+            ),
             think: target.endpoint.think,
         };
         let deadlines = target.endpoint.deadlines;
@@ -218,20 +232,11 @@ impl Target {
     }
 
     /// What a request showed about the endpoint.
-    async fn heard(&self, error: Option<&ModelError>) {
+    async fn heard(&self, error: Option<&ModelError>) -> Change {
         let mut breaker = self.breaker.lock().await;
-        let change = match error {
+        match error {
             Some(error) if is_trouble(error) => breaker.failed(Instant::now()),
             Some(_) | None => breaker.answered(),
-        };
-        drop(breaker);
-        let endpoint = &self.endpoint.base_url;
-        match change {
-            Change::None => {}
-            Change::Opened(rest) => {
-                tracing::warn!(%endpoint, ?rest, "the model's endpoint keeps failing: it rests");
-            }
-            Change::Closed => tracing::info!(%endpoint, "the model's endpoint works again"),
         }
     }
 }
@@ -265,6 +270,17 @@ fn into_stream(reply: Reply, endpoint: Endpoint, model: String) -> ReplyStream {
         Some((signal, (reply, endpoint, model)))
     };
     stream::unfold((reply, endpoint, model), next).boxed()
+}
+
+/// The body as text. Its tree of values takes ten times the room, and what is in scope where a
+/// request waits is held until the model has answered: so it does not leave this function.
+fn text_of(
+    request: &ModelRequest,
+    model: &str,
+    endpoint: &Endpoint,
+) -> Result<Box<RawValue>, ModelError> {
+    let tree = wire::render(request, Some(model), &endpoint.profile.rules());
+    to_raw_value(&tree).map_err(|error| unwritable(&error))
 }
 
 fn unwritable(error: &serde_json::Error) -> ModelError {

@@ -46,7 +46,7 @@ fn tool(tool: &ModelTool) -> Value {
         "function": {
             "name": tool.name,
             "description": tool.description,
-            "parameters": tool.parameters,
+            "parameters": *tool.parameters,
         },
     })
 }

@@ -1,13 +1,14 @@
 //! The tools on offer, compiled once per contract.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use argument_check::ArgumentCheck;
 use proto::agent::{Agent, Protocol};
 use proto::ids::ToolName;
 use proto::model::ModelTool;
 use proto::tool::ToolContract;
+use serde_json::Value;
 
 /// The builtin by which a model ends a run in the `native` protocol.
 pub const FINISH: &str = "finish";
@@ -19,6 +20,7 @@ pub struct Tool {
     pub contract: ToolContract,
     /// Its argument check.
     pub check: Arc<ArgumentCheck>,
+    offered: ModelTool,
 }
 
 /// Tools by name.
@@ -35,8 +37,8 @@ impl Toolbox {
         for contract in contracts {
             match ArgumentCheck::new(&contract.parameters) {
                 Ok(check) => {
-                    let name = contract.name.clone();
-                    tools.insert(name, Tool { contract, check: Arc::new(check) });
+                    let (name, offered) = (contract.name.clone(), model_tool(&contract));
+                    tools.insert(name, Tool { contract, check: Arc::new(check), offered });
                 }
                 Err(_) => broken.push(contract.name),
             }
@@ -60,7 +62,7 @@ impl Toolbox {
         let native = agent.protocol == Protocol::Native;
         let names = agent.tools.iter().filter(|name| !native || name.as_str() != FINISH);
         let served = names.filter_map(|name| self.tools.get(name));
-        let mut offered: Vec<ModelTool> = served.map(|tool| model_tool(&tool.contract)).collect();
+        let mut offered: Vec<ModelTool> = served.map(|tool| tool.offered.clone()).collect();
         if native && !offered.is_empty() {
             offered.extend(finish_tool());
         }
@@ -72,7 +74,7 @@ fn model_tool(contract: &ToolContract) -> ModelTool {
     ModelTool {
         name: contract.name.clone(),
         description: contract.description.clone(),
-        parameters: contract.parameters.clone(),
+        parameters: Arc::new(contract.parameters.clone()),
     }
 }
 
@@ -82,17 +84,21 @@ fn finish_tool() -> Option<ModelTool> {
         description: "End the run with an answer. Use it only when no other call is open and you \
                       are sure; otherwise answer in plain text or keep working."
             .to_owned(),
-        parameters: serde_json::json!({
-            "type": "object",
-            "properties": {
-                "answer": {"type": "string", "description": "The final answer for the user."},
-                "confidence": {
-                    "type": "number", "minimum": 0, "maximum": 1,
-                    "description": "How sure you are that the answer is right and complete."
-                }
-            },
-            "required": ["answer", "confidence"],
-            "additionalProperties": false
-        }),
+        parameters: Arc::clone(&FINISH_PARAMETERS),
     })
 }
+
+static FINISH_PARAMETERS: LazyLock<Arc<Value>> = LazyLock::new(|| {
+    Arc::new(serde_json::json!({
+        "type": "object",
+        "properties": {
+            "answer": {"type": "string", "description": "The final answer for the user."},
+            "confidence": {
+                "type": "number", "minimum": 0, "maximum": 1,
+                "description": "How sure you are that the answer is right and complete."
+            }
+        },
+        "required": ["answer", "confidence"],
+        "additionalProperties": false
+    }))
+});

@@ -229,7 +229,11 @@ fn model(case: &Case, base_url: &str) -> anyhow::Result<OpenAiModel> {
 fn request(case: &Case, entries: Vec<Entry>) -> anyhow::Result<ModelRequest> {
     let tool = |name: &String| {
         let name = name.parse()?;
-        Ok(ModelTool { name, description: String::new(), parameters: json!({"type": "object"}) })
+        Ok(ModelTool {
+            name,
+            description: String::new(),
+            parameters: json!({"type": "object"}).into(),
+        })
     };
     Ok(ModelRequest {
         agent: "probe".parse()?,

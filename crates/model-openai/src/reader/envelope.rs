@@ -193,7 +193,7 @@ mod tests {
 
     fn tools() -> Tools {
         let schema = json!({"properties": {"lines": {"type": "integer"}}});
-        Tools::new([("show".to_owned(), schema), ("hide".to_owned(), Value::Null)])
+        Tools::new([("show".to_owned(), schema.into()), ("hide".to_owned(), Value::Null.into())])
     }
 
     fn named(name: &str, arguments: Value) -> Named {

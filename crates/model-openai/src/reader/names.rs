@@ -2,24 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 /// The tools that a reply may call.
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
-    schemas: BTreeMap<String, Value>,
+    schemas: BTreeMap<String, Arc<Value>>,
 }
 
 impl Tools {
     /// Tools by name, each with the JSON Schema of its arguments (null when unknown).
-    pub fn new(tools: impl IntoIterator<Item = (String, Value)>) -> Self {
+    pub fn new(tools: impl IntoIterator<Item = (String, Arc<Value>)>) -> Self {
         Self { schemas: tools.into_iter().collect() }
     }
 
     /// Tools of which only the names are known.
     pub fn named<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
-        Self::new(names.into_iter().map(|name| (name.into(), Value::Null)))
+        let unknown = Arc::new(Value::Null);
+        Self::new(names.into_iter().map(|name| (name.into(), Arc::clone(&unknown))))
     }
 
     /// Whether a tool has exactly this name.

@@ -49,7 +49,7 @@ fn request(protocol: Protocol) -> ModelRequest {
         tools: vec![ModelTool {
             name: "dig".parse().unwrap(),
             description: "Digs.".to_owned(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
         }],
         temperature: Some(0.5),
         fallbacks: Vec::new(),
