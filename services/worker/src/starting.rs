@@ -60,12 +60,6 @@ impl Case<'_> {
             drop(prepared);
             return self.unused(&claimed, answer).await;
         }
-        if attempt == 1
-            && let Some(other) = self.begun_by_another().await
-        {
-            drop(prepared);
-            return self.unused(&claimed, doubt::of_lost_start(&other)).await;
-        }
         let over = self.run_started(&claimed, prepared).await;
         self.conclude(claimed, over).await
     }
@@ -75,6 +69,12 @@ impl Case<'_> {
         let frozen = self.frozen().await;
         if self.cancel.is_cancelled() {
             return Some(receipt::cancelled(Receipt::StoppedBeforeEffect));
+        }
+        if attempt == 1
+            && let Some(other) = self.begun_by_another().await
+        {
+            drop(prepared);
+            return self.unused(&claimed, doubt::of_lost_start(&other)).await;
         }
         if claimed.began.elapsed() > self.shared.config.grace / 2 {
             return Some(stopped_before_effect());
