@@ -70,11 +70,10 @@ impl Case<'_> {
         if self.cancel.is_cancelled() {
             return Some(receipt::cancelled(Receipt::StoppedBeforeEffect));
         }
-        if attempt == 1
+        if claimed.started.attempt == 1
             && let Some(other) = self.begun_by_another().await
         {
-            drop(prepared);
-            return self.unused(&claimed, doubt::of_lost_start(&other)).await;
+            return Some(doubt::of_lost_start(&other));
         }
         if claimed.began.elapsed() > self.shared.config.grace / 2 {
             return Some(stopped_before_effect());
