@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
 
-use tokio::time::{Instant, sleep};
+use proto::ids::{Sequence, ThreadRef};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::cell::Outcome;
 use super::cells::Role;
@@ -14,6 +15,7 @@ use super::proxy::Proxy;
 use super::servers::Programs;
 use super::world::{Node, World};
 use crate::failure::Failure;
+use crate::follow::fold;
 
 /// How long a server is away.
 const AWAY: Duration = Duration::from_secs(1);
@@ -86,7 +88,7 @@ pub(crate) async fn run(
     let nodes = (planner(&world, fault, &line).await?, world.node(Role::Worker, None).await?);
     let places = client.send("order", threads).await?;
     let reached = until_booked(&world, 1).await;
-    let case = Case { world: &world, line: &line, threads };
+    let case = Case { world: &world, client: &client, places: &places, line: &line };
     let reached = reached && case.begin(fault).await?;
     let since = Instant::now();
     let heir = case.happen(fault).await?;
@@ -135,8 +137,9 @@ async fn until_booked(world: &World, effects: usize) -> bool {
 /// Servers in the middle of the work.
 struct Case<'a> {
     world: &'a World,
+    client: &'a Client,
+    places: &'a [ThreadRef],
     line: &'a Proxy,
-    threads: usize,
 }
 
 impl Case<'_> {
@@ -146,6 +149,7 @@ impl Case<'_> {
             Fault::TailLost => {
                 let (store, copy) = (self.world.nats_store(), self.world.folder.join("earlier"));
                 self.world.nats.crash_and(|| copy_folder(&store, &copy)).await?;
+                return Ok(self.until_further().await);
             }
             Fault::RedisForgets => self.world.redis.say("SAVE\r\n", "OK").await?,
             Fault::NatsKilled
@@ -154,7 +158,34 @@ impl Case<'_> {
             | Fault::PlannerCutOff
             | Fault::ConsumersDeleted => return Ok(true),
         }
-        Ok(until_booked(self.world, self.threads / 2 + 1).await)
+        Ok(until_booked(self.world, self.places.len() / 2 + 1).await)
+    }
+
+    /// Some thread has gone further than it was when its journal was copied.
+    async fn until_further(&self) -> bool {
+        let further = async {
+            let before = self.heads().await;
+            while before == self.heads().await {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(REACH, further).await.is_ok()
+    }
+
+    /// The last record of each thread; that of a moment at which it can be read.
+    async fn heads(&self) -> Vec<Sequence> {
+        let mut heads = Vec::new();
+        for place in self.places {
+            let head = loop {
+                match fold(self.client.journal(), place).await {
+                    Ok(thread) => break thread.head.sequence,
+                    Err(error) => tracing::debug!(%error, "the bus is not back yet"),
+                }
+                sleep(Duration::from_millis(5)).await;
+            };
+            heads.push(head);
+        }
+        heads
     }
 
     /// Answers with a process that has to live on, if there is one.
