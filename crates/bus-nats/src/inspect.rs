@@ -179,8 +179,8 @@ mod tests {
             used_bytes: 3,
             folder: "/s".to_owned(),
         };
-        assert_eq!(server(&varz), Some(expected.clone()));
-        let mut always = varz.clone();
+        assert_eq!(server(&varz), Some(expected));
+        let mut always = varz;
         always["jetstream"]["config"]["sync_always"] = json!(true);
         assert_eq!(server(&always).unwrap().sync, Some(Synced::Always));
         let off = json!({ "server_id": "N1", "server_name": "one" });
