@@ -256,20 +256,12 @@ impl Sim {
         assert!(handling.steps < MAX_STEPS, "no end: {:?}", decision.branch);
         match decision.step {
             Step::Fact(fact) => {
-                let deadline = if let Fact::TurnStarted(started) = fact.as_ref() {
-                    Some(started.deadline)
-                } else {
-                    None
-                };
-                let begins = deadline.is_some();
+                let begins = matches!(*fact, Fact::TurnStarted(_));
                 let landed = self.append_plan(planner, Leaf::Fact, Record::Fact(*fact));
                 let handling = self.planners[planner].handling.as_mut().unwrap();
                 if begins {
                     handling.evaluated = None;
                     handling.begun = landed;
-                }
-                if let (Some(deadline), Some(_)) = (deadline, landed) {
-                    self.turn_over = deadline;
                 }
             }
             Step::Dispatch(call) => {
@@ -312,6 +304,9 @@ impl Sim {
     fn append_plan(&mut self, planner: usize, leaf: Leaf, record: Record) -> Option<Sequence> {
         let handling = self.planners[planner].handling.as_ref().unwrap();
         let fits = handling.fold.plan_last == self.world.thread.plan_last;
+        if let (true, Record::Fact(Fact::TurnStarted(started))) = (fits, &record) {
+            self.turn_over = started.deadline;
+        }
         let landed = fits.then(|| self.world.append(leaf, record));
         self.refold(planner);
         landed
