@@ -18,10 +18,17 @@ pub(crate) struct Remembered {
     pub(crate) tools: Vec<ToolContract>,
 }
 
-fn path(store: &Path, agent: &Fingerprint) -> PathBuf {
+/// The most that [`Remembered::all`] reads.
+const MOST: usize = 1000;
+
+fn folder(store: &Path) -> PathBuf {
     let mut folder = store.as_os_str().to_owned();
     folder.push(".agents");
-    PathBuf::from(folder).join(format!("{agent}.json"))
+    PathBuf::from(folder)
+}
+
+fn path(store: &Path, agent: &Fingerprint) -> PathBuf {
+    folder(store).join(format!("{agent}.json"))
 }
 
 impl Remembered {
@@ -43,5 +50,12 @@ impl Remembered {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// All that was kept; what cannot be read is left out.
+    pub(crate) fn all(store: &Path) -> Vec<Self> {
+        let entries = std::fs::read_dir(folder(store)).into_iter().flatten().flatten().take(MOST);
+        let texts = entries.filter_map(|entry| std::fs::read(entry.path()).ok());
+        texts.filter_map(|text| serde_json::from_slice(&text).ok()).collect()
     }
 }

@@ -376,7 +376,7 @@ async fn serve(engine: &mut Engine, rehearsal: Rehearsal) -> io::Result<String> 
 }
 
 /// The name of this machine.
-fn host() -> String {
+pub(crate) fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }

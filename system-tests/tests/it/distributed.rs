@@ -185,7 +185,8 @@ fn a_freeze_reaches_every_worker_at_once_and_outlives_restarts() {
     assert_eq!(world.home.run(["freeze", "--all"]).code, Some(0), "the store's own switch");
     let frozen = operator(&world, &["freeze", "--all", "--reason", "incident 7"]);
     assert_eq!(frozen.code, Some(0), "{frozen:?}");
-    assert!(frozen.out.contains("every irreversible tool: incident 7"), "{}", frozen.out);
+    assert!(frozen.out.starts_with("frozen every irreversible tool by "), "{}", frozen.out);
+    assert!(frozen.out.ends_with("Z: incident 7\n"), "{}", frozen.out);
     for n in 0..6 {
         is_frozen(&world, &format!("n{n}"), "book", "incident 7");
     }
@@ -198,10 +199,15 @@ fn a_freeze_reaches_every_worker_at_once_and_outlives_restarts() {
     worker.until_ready();
     planner.until_ready();
     is_frozen(&world, "later", "book", "every irreversible tool");
-    assert_eq!(operator(&world, &["freeze", "--tool", "look"]).code, Some(0));
+    let known = operator(&world, &["freeze", "--tool", "look"]);
+    assert_eq!((known.code, known.err.as_str()), (Some(0), ""), "{known:?}");
+    let slip = operator(&world, &["freeze", "--tool", "boook"]);
+    assert_eq!(slip.code, Some(0), "{slip:?}");
+    assert!(slip.err.contains("no tool boook") && slip.err.contains("mean book?"), "{}", slip.err);
     is_frozen(&world, "blind", "look", "the tool look");
-    let thawed = operator(&world, &["thaw", "--all", "--tool", "look", "--json"]);
-    assert_eq!((thawed.code, thawed.out.as_str()), (Some(0), ""), "{thawed:?}");
+    let thawed = operator(&world, &["thaw", "--all", "--json"]);
+    let told: Vec<_> = thawed.events().iter().map(|line| line["thawed"].clone()).collect();
+    assert_eq!((thawed.code, told), (Some(0), vec!["all".into(), "tool".into(), "tool".into()]));
     assert!(outcome(&world.tail(&world.order("free"))).contains("booked"));
     assert_eq!(world.booked(), ["free"]);
     let mut listing = world.home.command(["freeze"]);

@@ -29,14 +29,15 @@ fn nothing_irreversible_starts_until_it_is_thawed() {
     agent(&home, "irreversible");
     let frozen = home.run(["freeze", "--all", "--reason", "incident 7"]);
     assert_eq!(frozen.code, Some(0), "{frozen:?}");
-    assert!(frozen.out.contains("every irreversible tool: incident 7"), "{}", frozen.out);
+    assert!(frozen.out.contains("frozen every irreversible tool by "), "{}", frozen.out);
     is_frozen(&run(&home), "incident 7");
     is_frozen(&run(&home), "every irreversible tool");
     assert_eq!(home.read("effects"), "", "another process, and it still holds");
     let shown = home.run(["run", "agent.yaml", "go on"]);
     assert!(shown.out.contains("incident 7"), "people are told: {}", shown.out);
     let thawed = home.run(["thaw", "--all"]);
-    assert_eq!((thawed.code, thawed.out.as_str()), (Some(0), "nothing is frozen\n"), "{thawed:?}");
+    let told = "thawed every irreversible tool\nnothing is frozen\n";
+    assert_eq!((thawed.code, thawed.out.as_str()), (Some(0), told), "{thawed:?}");
     assert_eq!(run(&home).observation_of("probe")["content"], "done\n");
     assert_eq!(home.read("effects"), "done\n");
     assert_eq!(violations(&home), []);
@@ -88,4 +89,53 @@ fn what_is_not_frozen_cannot_be_thawed() {
     assert!(ended.err.contains("was not frozen"), "{}", ended.err);
     assert_eq!(home.run(["thaw"]).code, Some(2));
     assert_eq!(home.run(["freeze"]).out, "nothing is frozen\n");
+}
+
+#[test]
+fn thawing_all_lets_go_of_every_freeze_and_says_of_which() {
+    let home = Home::new();
+    home.run(["freeze", "--tool", "probe", "--tenant", "default"]);
+    let thawed = home.run(["thaw", "--all"]);
+    let told = "thawed the irreversible tools of tenant default\nthawed the tool probe\n\
+                nothing is frozen\n";
+    assert_eq!((thawed.code, thawed.out.as_str()), (Some(0), told), "{thawed:?}");
+    let again = home.run(["thaw", "--all"]);
+    assert_eq!(again.code, Some(2), "{again:?}");
+    assert!(again.err.contains("nothing is frozen"), "{}", again.err);
+}
+
+#[test]
+fn a_name_that_nothing_knows_is_frozen_with_a_warning() {
+    let home = Home::new();
+    agent(&home, "irreversible");
+    let known = home.run(["freeze", "--tool", "probe", "--tenant", "default"]);
+    assert_eq!((known.code, known.err.as_str()), (Some(0), ""), "{known:?}");
+    let slip = home.run(["freeze", "--tool", "prbe", "--tenant", "defualt"]);
+    assert_eq!(slip.code, Some(0), "{slip:?}");
+    assert!(slip.out.contains("the tool prbe"), "it may come later: {}", slip.out);
+    for words in ["no tool prbe is known", "mean probe?", "tenant defualt", "mean default?"] {
+        assert!(slip.err.contains(words), "{words} in {}", slip.err);
+    }
+}
+
+/// The files of the agent lie elsewhere by now; the store still knows what ran on it.
+#[test]
+fn a_tool_that_ran_on_the_store_is_known() {
+    let home = Home::new();
+    agent(&home, "read_only");
+    run(&home).answer();
+    home.write("agent.yaml", "");
+    let known = home.run(["freeze", "--tool", "probe"]);
+    assert_eq!((known.code, known.err.as_str()), (Some(0), ""), "{known:?}");
+}
+
+#[test]
+fn a_freeze_is_listed_with_who_and_when() {
+    let home = Home::new();
+    let mut freeze = home.command(["freeze", "--all", "--reason", "test"]);
+    freeze.env("USER", "ann");
+    let out = crate::home::finish(freeze).out;
+    let (before, at) = out.split_once(" at ").unwrap();
+    assert!(before.starts_with("frozen every irreversible tool by ann@"), "{out}");
+    assert!(at.starts_with("20") && at.ends_with("Z: test\n") && at.contains('T'), "{out}");
 }

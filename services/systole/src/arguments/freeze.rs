@@ -11,9 +11,15 @@ use super::BusFlags;
     after_help = "Examples:\n  systole freeze --all --reason \"incident 7\"\n  systole freeze --tool restart_service\n  systole freeze --nats nats://n1:4222 --all   # in every worker of a deployment\n  systole freeze            # lists what is frozen"
 )]
 pub(crate) struct Freeze {
-    /// What.
-    #[command(flatten)]
-    pub(crate) targets: Targets,
+    /// Every irreversible tool.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// This tool, whatever repeating it does; may be given several times.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) tool: Vec<ToolName>,
+    /// The irreversible tools of this tenant's threads; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Vec<TenantId>,
     /// Why, for people and for the model.
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(crate) reason: String,
@@ -27,29 +33,23 @@ pub(crate) struct Freeze {
 
 /// `systole thaw`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  systole thaw --tool restart_service")]
+#[command(
+    after_help = "Examples:\n  systole thaw --tool restart_service\n  systole thaw --all       # lets go of everything"
+)]
 pub(crate) struct Thaw {
-    /// What.
-    #[command(flatten)]
-    pub(crate) targets: Targets,
-    /// As JSON: what is still frozen, one freeze a line.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// A deployment; without one the store is meant.
-    #[command(flatten)]
-    pub(crate) bus: BusFlags,
-}
-
-/// What is frozen or thawed.
-#[derive(Debug, Args)]
-pub(crate) struct Targets {
-    /// Every irreversible tool.
+    /// All that is frozen.
     #[arg(long)]
     pub(crate) all: bool,
-    /// This tool, whatever repeating it does; may be given several times.
+    /// This tool; may be given several times.
     #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Vec<ToolName>,
     /// The irreversible tools of this tenant's threads; may be given several times.
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Vec<TenantId>,
+    /// As JSON, one a line: what is thawed, then what is still frozen.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// A deployment; without one the store is meant.
+    #[command(flatten)]
+    pub(crate) bus: BusFlags,
 }

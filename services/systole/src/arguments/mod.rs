@@ -26,7 +26,7 @@ pub(crate) use self::demo::{Demo, DemoName, DemoService, DemoTool, Scenario};
 pub(crate) use self::dev::Dev;
 pub(crate) use self::drill::Drill;
 pub(crate) use self::files::{Agents, FileCommand, New};
-pub(crate) use self::freeze::{Freeze, Targets, Thaw};
+pub(crate) use self::freeze::{Freeze, Thaw};
 pub(crate) use self::nodes::{
     BusFlags, DoctorFlags, GatewayFlags, Given, NodeCommand, PlannerFlags, WorkerFlags,
 };

@@ -1,5 +1,6 @@
 //! Text on its way to a terminal: made harmless, measured in columns, cut and wrapped.
 
+use proto::time::Timestamp;
 use unicode_width::UnicodeWidthChar;
 
 /// Text without anything that a terminal would obey or that hides what is shown: models and tools
@@ -31,6 +32,14 @@ pub(crate) fn restored_line(again: usize, in_doubt: usize) -> String {
 /// The same on one line.
 pub(crate) fn one_line(text: &str) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// An instant as people read it: UTC, to the second.
+pub(crate) fn instant(at: Timestamp) -> String {
+    match jiff::Timestamp::from_millisecond(at.0) {
+        Ok(instant) => instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        Err(_) => at.to_string(),
+    }
 }
 
 /// Columns that a text takes.

@@ -13,6 +13,7 @@ use planner::{AgentBook, Config, Planner};
 use ports::BusError;
 use ports::freezes::Freezes;
 use ports::model::Model;
+use ports::registry::Registry;
 use ports::working_memory::WorkingMemory;
 use proto::error_code::ErrorCode;
 use proto::ids::Partition;
@@ -167,9 +168,11 @@ impl Servers {
 }
 
 /// What operators hold back in a deployment. It needs nothing but NATS.
-pub(crate) async fn freezes(settings: &BusSettings) -> Result<Arc<dyn Freezes>, Failure> {
+pub(crate) async fn freezes(
+    settings: &BusSettings,
+) -> Result<(Arc<dyn Freezes>, Arc<dyn Registry>), Failure> {
     let bus = Box::pin(NatsBus::connect(nats(settings, "client"))).await?;
-    Ok(Arc::new(bus))
+    Ok((Arc::new(bus.clone()), Arc::new(bus)))
 }
 
 /// Addresses without what may be secret in them.
