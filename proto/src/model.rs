@@ -61,6 +61,9 @@ pub struct ModelRequest {
     /// Limit of the reply, in tokens.
     #[serde(default)]
     pub max_completion_tokens: Option<u32>,
+    /// How often it was asked in vain before, each time with retries; never sent, for people.
+    #[serde(skip)]
+    pub failed_rounds: u32,
 }
 
 /// Why the reply ended.

@@ -50,6 +50,7 @@ mod writer_loop;
 
 pub use bus::SqliteBus;
 pub use freezes::FreezeFolder;
+pub use lock::is_owned;
 pub use options::{Durability, Options};
 pub use read_only::SqliteReader;
 

@@ -4,11 +4,14 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ports::BusError;
 
 /// The second line of a lock file while the database is open.
 const OPEN: &str = "open";
+/// Longer than anybody looks.
+const AN_INSTANT: Duration = Duration::from_millis(10);
 
 /// Proof that no other process owns the file, whatever name it has there; ends with this value or
 /// with the process. SQLite's own locks are of another kind and do not meet it. Dropped only after
@@ -31,7 +34,7 @@ impl FileLock {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut sidecar = options.open(&beside).map_err(|error| refused(&beside, &error))?;
-        if !locks(&sidecar).map_err(|error| refused(&beside, &error))? {
+        if !locks_soon(&sidecar).map_err(|error| refused(&beside, &error))? {
             return Err(held(database, &mut sidecar));
         }
         let wrong = |error: io::Error| refused(database, &error);
@@ -114,6 +117,28 @@ fn locks(file: &File) -> io::Result<bool> {
     }
 }
 
+/// Whoever only looks, as [`is_owned`] does, has the lock for an instant.
+fn locks_soon(file: &File) -> io::Result<bool> {
+    if locks(file)? {
+        return Ok(true);
+    }
+    std::thread::sleep(AN_INSTANT);
+    locks(file)
+}
+
+/// Whether a process owns the file; one that was killed does not any more.
+pub fn is_owned(database: &Path) -> io::Result<bool> {
+    let file = match File::open(sidecar(database)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        opened => opened?,
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 fn refused(path: &Path, error: &io::Error) -> BusError {
     let text = format!("{}: {error}", path.display());
     let no_room = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
@@ -185,6 +210,18 @@ mod tests {
         third.opened(true);
         drop(third);
         assert!(!FileLock::take(&database).unwrap().was_left);
+    }
+
+    #[test]
+    fn an_owner_is_seen_as_long_as_there_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("store.db");
+        assert!(!is_owned(&database).unwrap());
+        let lock = FileLock::take(&database).unwrap();
+        assert!(is_owned(&database).unwrap());
+        drop(lock);
+        assert!(!is_owned(&database).unwrap());
+        drop(FileLock::take(&database).unwrap());
     }
 
     #[test]

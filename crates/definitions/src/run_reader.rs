@@ -171,7 +171,9 @@ type Argv<'n> = (Vec<String>, Vec<(Template, Place<'n>)>);
 
 fn argv<'n>(place: &Place<'n>, around: &Surroundings<'_>, report: &mut Report) -> Option<Argv<'n>> {
     if let Some(text) = place.node().as_text() {
-        let list: Vec<&str> = text.split_whitespace().collect();
+        // In quotes, so that braces are no map and a number is no number.
+        let item = |word: &str| Value::from(word).to_string();
+        let list: Vec<String> = text.split_whitespace().map(item).collect();
         let fix = format!("write [{}]: no shell splits it", list.join(", "));
         report.wrong(place, "a list of program and arguments", fix);
         return None;

@@ -134,6 +134,21 @@ fn unreadable(file: &str, text: &str, error: &serde_saphyr::Error) -> Problem {
     let own = error.render_with_options(options);
     let own = own.split(" at line ").next().unwrap_or_default();
     let place = error.location();
+    if ["found a tab", "tabs"].iter().any(|words| own.contains(words))
+        && let Some((line, column)) = tab(text, place.map_or(0, |place| small(place.line())))
+    {
+        return Problem {
+            file: file.to_owned(),
+            line,
+            column,
+            field: String::new(),
+            expected: "blanks".to_owned(),
+            found: "a tab".to_owned(),
+            fix: format!(
+                "replace the tab by spaces: YAML takes no tabs before what line {line} says"
+            ),
+        };
+    }
     let is_layout = ["block", "indent", "tab"].iter().any(|word| own.contains(word));
     let line = place.filter(|_| is_layout).map_or(0, |place| small(place.line()));
     let fix = hint(text, line);
@@ -146,6 +161,18 @@ fn unreadable(file: &str, text: &str, error: &serde_saphyr::Error) -> Problem {
         found: own.trim().trim_end_matches('.').replace('\n', " "),
         fix,
     }
+}
+
+/// The first tab before what a line says, from the line at which reading failed on.
+fn tab(text: &str, from: u32) -> Option<(u32, u32)> {
+    let number = |index: usize| u32::try_from(index.saturating_add(1)).unwrap_or(u32::MAX);
+    let tab_of = |line: &str| {
+        let head = line.len().saturating_sub(line.trim_start_matches([' ', '\t']).len());
+        line.find('\t').filter(|at| *at < head && head < line.len())
+    };
+    let lines = text.lines().enumerate();
+    let mut lines = lines.skip(usize::try_from(from.saturating_sub(1)).unwrap_or(0));
+    lines.find_map(|(index, line)| Some((number(index), number(tab_of(line)?))))
 }
 
 /// What most likely went wrong at a line.
@@ -161,7 +188,7 @@ fn hint(text: &str, line: u32) -> String {
     let indent = |line: &str| line.len().saturating_sub(line.trim_start_matches([' ', '\t']).len());
     let head = |line: &str| line.get(..indent(line)).unwrap_or_default().to_owned();
     if let Some((at, _)) = lines.iter().find(|(_, line)| head(line).contains('\t')) {
-        return format!("indent line {} with blanks: YAML takes no tabs", at.saturating_add(1));
+        return format!("replace the tab in line {} by spaces", at.saturating_add(1));
     }
     let Some(((at, last), above)) = lines.split_last() else { return usual.to_owned() };
     let levels: Vec<usize> = above.iter().map(|(_, line)| indent(line)).collect();

@@ -64,6 +64,11 @@ fn http(
     with(builder).build().map_err(|error| NoClient(chain(&error)))
 }
 
+/// Whoever counts along should not be told the same tries twice.
+fn round(failed: u32) -> String {
+    if failed == 0 { String::new() } else { format!(", round {}", failed.saturating_add(1)) }
+}
+
 impl OpenAiModel {
     /// A model behind `endpoints`: the first, and the others when it fails before its first event.
     /// The ring provider of rustls has to be installed.
@@ -125,9 +130,9 @@ impl OpenAiModel {
             };
             // For whoever waits at the terminal: one line a try.
             let (seconds, most) = (pause.as_secs_f64(), endpoint.patience.attempts);
-            let next = attempt + 1;
+            let (next, round) = (attempt + 1, round(request.failed_rounds));
             self.tell(&format!(
-                "asking the model again in {seconds:.1} s ({next} of {most}), because {error}"
+                "asking the model again in {seconds:.1} s ({next} of {most}{round}), because {error}"
             ));
             sleep(pause).await;
             if target.admit().await.is_err() {

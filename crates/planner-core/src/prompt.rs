@@ -58,6 +58,7 @@ pub fn request(
         tools: toolbox.offered(agent),
         temperature: agent.temperature,
         max_completion_tokens: None,
+        failed_rounds: 0,
     };
     request.head = head(thread, agent, &request.tools);
     let fixed = request_tokens(&request);

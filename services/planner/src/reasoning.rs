@@ -75,7 +75,7 @@ pub(crate) async fn reason(
     let request = prompt::request(&thread, agent, &toolbox);
     let mut turn = Turn::new(shared, &thread, agent, &toolbox, &open, shutdown);
     match request {
-        Ok(request) => turn.asking(&request, agent).ask_until_done(&request, running).await,
+        Ok(request) => turn.asking(&request, agent).ask_until_done(request, running).await,
         Err(error) => turn.cannot_ask(&error).await,
     }
 }
@@ -130,12 +130,13 @@ impl<'a> Turn<'a> {
 
     async fn ask_until_done(
         &mut self,
-        request: &ModelRequest,
+        mut request: ModelRequest,
         running: &RunningGuard,
     ) -> Result<Reasoned, BusError> {
         let mut tries = 0;
         loop {
-            let streamed = self.stream(request, running).await?;
+            request.failed_rounds = tries;
+            let streamed = self.stream(&request, running).await?;
             self.speech.flush().await;
             match streamed {
                 Streamed::Ended(end) => return self.complete(end, &request.model).await,

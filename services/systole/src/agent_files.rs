@@ -18,6 +18,8 @@ use crate::failure::{Exit, Failure};
 use crate::file_kind::{self, Kind};
 use crate::settings::Environment;
 
+/// The usual name of an agent's file.
+pub(crate) const AGENT: &str = "agent.yaml";
 /// The name of a rehearsal beside an agent file.
 const REHEARSAL: &str = "rehearsal.yaml";
 
@@ -87,6 +89,11 @@ pub(crate) struct LoadedAgent {
     pub(crate) agent: Agent,
     pub(crate) tools: Vec<LoadedTool>,
     pub(crate) rehearsal: Option<RehearsalText>,
+}
+
+/// The agent's file that is meant; a folder stands for the one of the usual name in it.
+pub(crate) fn agent_file(named: &Path) -> PathBuf {
+    if named.is_dir() { named.join(AGENT) } else { named.to_owned() }
 }
 
 /// Reads an agent's file and all that it names. Every problem of every file is told at once.

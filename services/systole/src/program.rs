@@ -83,7 +83,9 @@ async fn carry_out(context: &Context, command: Command) -> Result<Exit, Failure>
         Command::Node(node) => carry_out_node(context, *node).await,
         Command::Rehearse(asked) => rehearse::rehearse(context, &asked).await,
         Command::File(command) => carry_out_on_files(context, command),
-        Command::Tools(Tools::Check { files, json }) => tools::check(context, &files, json),
+        Command::Tools(Tools::Check { files, json }) => {
+            tools::check(context, &files, Vec::new(), json)
+        }
         Command::Tools(Tools::List { files, json }) => tools::list(context, &files, json),
         Command::Bench(bench) => command::bench(context, &bench).await,
         Command::BenchModel(asked) => model::serve(&asked).await.map(|()| Exit::Done),

@@ -102,18 +102,32 @@ pub(crate) struct Staff<'a> {
 impl<'a> Staff<'a> {
     /// The tools of all agents, each once.
     pub(crate) fn tools(&self) -> Result<Vec<&'a LoadedTool>, Failure> {
-        let mut tools: Vec<&LoadedTool> = Vec::new();
-        for member in &self.members {
-            for tool in &member.loaded.tools {
-                match tools.iter().find(|known| name(known) == name(tool)) {
-                    None => tools.push(tool),
-                    Some(known) if is_same(known, tool) => {}
-                    Some(known) => return Err(clash(member.loaded, known, tool)),
-                }
+        let (tools, clashes) = joined(self.members.iter().map(|member| member.loaded));
+        if clashes.is_empty() {
+            return Ok(tools);
+        }
+        let mut failure = Failure::input(String::new());
+        failure.lines = clashes;
+        Err(failure)
+    }
+}
+
+/// The tools of all agents, each once, and what to say of those that cannot be in one process.
+pub(crate) fn joined<'a>(
+    agents: impl IntoIterator<Item = &'a LoadedAgent>,
+) -> (Vec<&'a LoadedTool>, Vec<String>) {
+    let mut tools: Vec<(&LoadedAgent, &LoadedTool)> = Vec::new();
+    let mut clashes = Vec::new();
+    for agent in agents {
+        for tool in &agent.tools {
+            match tools.iter().find(|(_, known)| name(known) == name(tool)) {
+                None => tools.push((agent, tool)),
+                Some((_, known)) if is_same(known, tool) => {}
+                Some(known) => clashes.push(clash(*known, (agent, tool))),
             }
         }
-        Ok(tools)
     }
+    (tools.into_iter().map(|(_, tool)| tool).collect(), clashes)
 }
 
 fn name(tool: &LoadedTool) -> &str {
@@ -129,14 +143,16 @@ fn is_same(one: &LoadedTool, other: &LoadedTool) -> bool {
     one.folder == other.folder && bare(one) == bare(other)
 }
 
-fn clash(agent: &LoadedAgent, known: &LoadedTool, tool: &LoadedTool) -> Failure {
-    Failure::input(format!(
-        "two agents have different tools of the name {}: one in {}, one in {} (of {}); calls are \
-         queued by the name of their tool, so rename one, let both agents name the same tool file, \
-         or run the agents on stores of their own (--store)",
-        name(tool),
-        known.folder.display(),
-        tool.folder.display(),
-        agent.agent.name
-    ))
+fn clash(known: (&LoadedAgent, &LoadedTool), other: (&LoadedAgent, &LoadedTool)) -> String {
+    let place = |(agent, tool): (&LoadedAgent, &LoadedTool)| {
+        format!("one in {} (of {})", tool.folder.display(), agent.agent.name)
+    };
+    format!(
+        "two agents have different tools of the name {}: {}, {}; calls are queued by the name of \
+         their tool, so rename one, let both agents name the same tool file, or run the agents on \
+         stores of their own (--store)",
+        name(known.1),
+        place(known),
+        place(other),
+    )
 }

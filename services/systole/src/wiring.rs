@@ -39,6 +39,7 @@ use worker::{Tool, Tools, Worker, WorkerConfig, WorkerPorts};
 use crate::agent_files::{LoadedAgent, LoadedTool};
 use crate::arguments::{Common, ModelChoice};
 use crate::commands::freeze::words;
+use crate::control;
 use crate::engine::{Engine, GRACE, Ports};
 use crate::failure::Failure;
 use crate::models::ModelByAgent;
@@ -460,6 +461,15 @@ pub(crate) fn install_tls() {
 /// What operators hold back on a store, whoever owns it.
 pub(crate) fn freezes_of(store: &Path) -> Arc<dyn Freezes> {
     Arc::new(FreezeFolder::of(store))
+}
+
+/// Whether a process runs on the store. One that cannot be asked is told by its lock.
+pub(crate) async fn is_alive(store: &Path) -> bool {
+    let store = crate::launch::real(store);
+    match control::status(&store).await {
+        Ok(Some(_)) | Err(_) => true,
+        Ok(None) => bus_sqlite::is_owned(&store).unwrap_or(true),
+    }
 }
 
 /// A store that another process may own, for reading.

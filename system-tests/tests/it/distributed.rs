@@ -173,6 +173,15 @@ fn is_frozen(world: &Deployment, order: &str, tool: &str, words: &str) {
     assert_eq!(world.booked(), Vec::<String>::new());
 }
 
+/// What a worker offers is known; a name that none offers is frozen with a warning.
+fn freezes_by_name(world: &Deployment) {
+    let known = operator(world, &["freeze", "--tool", "look"]);
+    assert_eq!((known.code, known.err.as_str()), (Some(0), ""), "{known:?}");
+    let slip = operator(world, &["freeze", "--tool", "boook"]);
+    assert_eq!(slip.code, Some(0), "{slip:?}");
+    assert!(slip.err.contains("no tool boook") && slip.err.contains("mean book?"), "{}", slip.err);
+}
+
 #[test]
 fn a_freeze_reaches_every_worker_at_once_and_outlives_restarts() {
     let Some(program) = nats_program() else { return };
@@ -199,11 +208,7 @@ fn a_freeze_reaches_every_worker_at_once_and_outlives_restarts() {
     worker.until_ready();
     planner.until_ready();
     is_frozen(&world, "later", "book", "every irreversible tool");
-    let known = operator(&world, &["freeze", "--tool", "look"]);
-    assert_eq!((known.code, known.err.as_str()), (Some(0), ""), "{known:?}");
-    let slip = operator(&world, &["freeze", "--tool", "boook"]);
-    assert_eq!(slip.code, Some(0), "{slip:?}");
-    assert!(slip.err.contains("no tool boook") && slip.err.contains("mean book?"), "{}", slip.err);
+    freezes_by_name(&world);
     is_frozen(&world, "blind", "look", "the tool look");
     let thawed = operator(&world, &["thaw", "--all", "--json"]);
     let told: Vec<_> = thawed.events().iter().map(|line| line["thawed"].clone()).collect();

@@ -25,6 +25,44 @@ fn a_new_agent_runs_at_once_and_its_rehearsals_are_green() {
 }
 
 #[test]
+fn new_agents_share_a_dev_and_a_clash_is_found_by_the_check() {
+    let home = Home::new();
+    for name in ["alpha", "be-ta"] {
+        assert_eq!(home.run(["new", "agent", name]).code, Some(0));
+    }
+    let checked = home.run(["agents", "check"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let mut dev = home.start(["dev", "--json"]);
+    dev.until_printed("dev_started");
+    let answer = home.run(["run", "agents/be-ta", "Greet Ada.", "--json"]).answer();
+    assert_eq!(answer, "Hello, Ada! How is London?");
+    dev.signal(rustix::process::Signal::INT);
+    assert_eq!(dev.end().code, Some(0));
+    for file in ["agent.yaml", "tools.yaml", "rehearsal.yaml"] {
+        let path = format!("agents/be-ta/{file}");
+        home.write(&path, &home.read(&path).replace("be_ta_look_up", "alpha_look_up"));
+    }
+    let clash = home.run(["agents", "check"]);
+    assert_eq!(clash.code, Some(2), "{clash:?}");
+    for words in ["of the name alpha_look_up", "(of alpha)", "(of be-ta)", "1 wrong"] {
+        assert!(clash.out.contains(words), "{words} in {}", clash.out);
+    }
+}
+
+#[test]
+fn a_folder_stands_for_the_agent_file_in_it() {
+    let home = Home::new();
+    home.run(["new", "agent", "greeter", "--dir", "."]);
+    let mut run = home.command(["run", ".", "Greet Ada.", "--json"]);
+    run.current_dir(home.path().join("greeter"));
+    assert_eq!(finish(run).answer(), "Hello, Ada! How is London?");
+    let rehearsed = home.run(["rehearse", "greeter"]);
+    assert_eq!(rehearsed.code, Some(0), "{rehearsed:?}");
+    let none = home.run(["run", "agents", "Greet Ada."]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+}
+
+#[test]
 fn a_new_agent_replaces_nothing_and_needs_a_name_that_can_be_one() {
     let home = Home::new();
     home.write("agents/mine/agent.yaml", "mine");
@@ -47,7 +85,7 @@ fn agents_and_tools_are_listed() {
     let tools = home.run(["tools", "list"]);
     assert!(tools.out.contains("look_up") && tools.out.contains("read_only"), "{tools:?}");
     let tool = home.run(["tools", "list", "agents/greeter/tools.yaml", "--json"]).last();
-    assert_eq!(tool["tool"]["name"], "look_up", "{tool}");
+    assert_eq!(tool["tool"]["name"], "greeter_look_up", "{tool}");
     home.write("agents/broken/agent.yaml", "name: a b\n");
     let broken = home.run(["agents", "list"]);
     assert_eq!(broken.code, Some(2), "{broken:?}");

@@ -130,7 +130,7 @@ fn a_run_of_another_agent_waits_for_its_own_command() {
     home.write("other.yaml", &other.replace("tools: [probe]", "tools: []"));
     home.write("rehearsal.yaml", "rules:\n  - say: hello\n");
     assert_eq!(home.run(["run", "other.yaml", "go", "--json"]).answer(), "hello");
-    assert!(home.run(["show"]).out.contains("running"), "the first run is still there");
+    assert!(home.run(["show"]).out.contains("interrupted"), "the first run is still there");
     with_tool(
         &home,
         &command("[\"/bin/echo\", \"ok\"]", "read_only", "    timeout_ms: 60000\n"),

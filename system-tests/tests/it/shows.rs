@@ -88,6 +88,28 @@ fn a_store_can_be_looked_at_while_a_process_runs_on_it() {
     crate::home::until("the thread is there", || home.run(["show"]).out.contains("running"));
     child.kill().unwrap();
     child.wait().unwrap();
+    let left = home.run(["threads", "--json"]).last();
+    assert_eq!(left["state"], "interrupted", "{left}");
+}
+
+#[test]
+fn a_run_whose_process_was_killed_is_interrupted_and_its_command_is_told() {
+    let home = Home::new();
+    let script = "[\"/bin/sh\", \"-c\", \"touch began; sleep 60\"]";
+    let tool = crate::agents::command(script, "read_only", "    timeout_ms: 60000\n");
+    crate::agents::with_tool(&home, &tool, "{}");
+    let running = home.start(["run", "agent.yaml", "go", "--json"]);
+    crate::home::until("the tool has begun", || home.path().join("began").exists());
+    assert!(home.run(["threads"]).out.contains("running"));
+    assert!(home.run(["show", "last"]).out.contains("is under way"));
+    running.kill();
+    for words in [["threads", "--limit", "9"], ["show", "last", "--color=never"]] {
+        let told = home.run(words).out;
+        assert!(told.contains("interrupted: nothing runs on this store"), "{told}");
+        assert!(told.contains(" run agent.yaml --thread "), "{told}");
+        assert!(!told.contains("is under way") && !told.contains("running acting"), "{told}");
+    }
+    assert_eq!(home.run(["threads", "--state", "running"]).out, "no threads\n");
 }
 
 #[test]

@@ -107,3 +107,15 @@ fn a_traceback_is_whole_in_show_and_bounded_in_a_pipe() {
     let shown = home.run(["show", "last"]);
     assert!(tale(&shown.out) > 11, "{}", shown.out);
 }
+
+#[test]
+fn tries_are_counted_within_rounds_that_are_named() {
+    let home = Home::new();
+    talker(&home);
+    home.write("rehearsal.yaml", "rules:\n  - fail: { status: 503, times: 4 }\n    say: hello\n");
+    let ended = home.run(["run", "agent.yaml", "go", "--json"]);
+    ended.answer();
+    let counts = ended.err.lines().filter_map(|line| line.split(['(', ')']).nth(1));
+    let counts: Vec<_> = counts.collect();
+    assert_eq!(counts, ["2 of 3", "3 of 3", "2 of 3, round 2"], "{}", ended.err);
+}

@@ -205,7 +205,7 @@ fn every_problem_of_a_file_is_told_at_once() {
             tools.yaml:6:31: tools[0].retry.backof: expected a known field; found an unknown field. Fix: did you mean `backoff`? Else leave it out
             tools.yaml:7:15: tools[0].approval: expected one of never, always, when_tainted; found "sometimes". Fix: write one of them
             tools.yaml:8:20: tools[0].result_tokens: expected a whole number from 1 to 100000; found -1. Fix: write such a number without quotes
-            tools.yaml:9:21: tools[0].run.command: expected a list of program and arguments; found "restart {service}". Fix: write [restart, {service}]: no shell splits it
+            tools.yaml:9:21: tools[0].run.command: expected a list of program and arguments; found "restart {service}". Fix: write ["restart", "{service}"]: no shell splits it
             tools.yaml:11:18: tools[1].description: expected text that is not empty; found "". Fix: write it or leave the field out
             tools.yaml:12:13: tools[1].effect: expected one of read_only, idempotent, checkable, irreversible; found "read-only". Fix: write `read_only`
             tools.yaml:13:33: tools[1].parameters.city.type: expected a JSON Schema that can be used; found a part that must be one of string, number, integer, boolean, array, object, null. Fix: write `string`"#]],
@@ -502,4 +502,32 @@ proptest! {
             prop_assert!(!problems.is_empty());
         }
     }
+}
+
+#[test]
+fn a_tab_is_told_where_it_is() {
+    for (text, line) in [
+        ("tools:\n  - name: a\n\tdescription: x\n", 3),
+        ("tools:\n  - name: a\n    description: x y\n\n    \teffect: read_only\n", 5),
+        ("tools:\n  - name: a\n    run:\n      command:\n\t- a\n", 5),
+    ] {
+        let problems = manifest(text).unwrap_err();
+        assert_eq!((problems.len(), problems[0].line), (1, line), "{problems:?}");
+        assert!(problems[0].fix.starts_with("replace the tab by spaces"), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_command_in_one_text_is_told_as_a_list_that_can_be_pasted() {
+    let text = |command: &str| {
+        format!(
+            "tools:\n  - name: a\n    description: does a\n    effect: read_only\n    \
+             parameters: {{ x: {{ type: string }} }}\n    run: {{ command: {command} }}\n"
+        )
+    };
+    let problems = manifest(&text("\"./a.sh {x}\"")).unwrap_err();
+    let fix = problems[0].fix.strip_prefix("write ").unwrap();
+    let list = fix.split_once(": no shell").unwrap().0;
+    assert_eq!(list, r#"["./a.sh", "{x}"]"#);
+    manifest(&text(list)).unwrap();
 }

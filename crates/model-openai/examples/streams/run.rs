@@ -246,6 +246,7 @@ fn request(case: &Case, entries: Vec<Entry>) -> anyhow::Result<ModelRequest> {
         temperature: None,
         fallbacks: Vec::new(),
         max_completion_tokens: None,
+        failed_rounds: 0,
     })
 }
 

@@ -64,6 +64,7 @@ fn request() -> ModelRequest {
         temperature: None,
         fallbacks: Vec::new(),
         max_completion_tokens: None,
+        failed_rounds: 0,
     }
 }
 

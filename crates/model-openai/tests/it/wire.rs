@@ -54,6 +54,7 @@ fn request(protocol: Protocol) -> ModelRequest {
         temperature: Some(0.5),
         fallbacks: Vec::new(),
         max_completion_tokens: Some(9),
+        failed_rounds: 0,
     }
 }
 

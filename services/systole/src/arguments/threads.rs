@@ -57,6 +57,8 @@ pub(crate) struct Threads {
 pub(crate) enum ThreadState {
     /// Its run is not over.
     Running,
+    /// Its run is not over, and no process runs on the store.
+    Interrupted,
     /// Its run waits for a person's word.
     Waiting,
     /// Its newest run was answered.

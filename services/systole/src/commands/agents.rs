@@ -10,10 +10,16 @@ use crate::agent_files::{Disk, LoadedAgent, load};
 use crate::failure::{Exit, Failure};
 use crate::screen::style::Tone;
 use crate::screen::text::columns;
+use crate::staff::joined;
 
-/// Checks agents and all that their files name.
+/// Checks agents and all that their files name, and whether one process could run them all.
 pub(crate) fn check(context: &Context, named: &[PathBuf], json: bool) -> Result<Exit, Failure> {
-    tools::check(context, &find::files(named)?, json)
+    let files = find::files(named)?;
+    // What is wrong with one of them alone is told by the check.
+    let agents: Vec<LoadedAgent> =
+        files.iter().filter_map(|path| load(&Disk, path, &context.environment).ok()).collect();
+    let (_, clashes) = joined(&agents);
+    tools::check(context, &files, clashes, json)
 }
 
 /// Lists agents. One that cannot be read is told after the others.

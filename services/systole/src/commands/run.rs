@@ -18,7 +18,7 @@ use proto::ids::{AgentName, ThreadId, ThreadRef, ToolName};
 use self::attached::Visit;
 
 use super::Context;
-use crate::agent_files::{Disk, load, with_model};
+use crate::agent_files::{Disk, agent_file, load, with_model};
 use crate::arguments::Run;
 use crate::failure::{Exit, Failure};
 use crate::follow::{fold, fold_to_end};
@@ -37,7 +37,7 @@ const LARGEST: u64 = 512 * 1024;
 
 /// Runs it.
 pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
-    let mut loaded = load(&Disk, &run.agent, &context.environment)?;
+    let mut loaded = load(&Disk, &agent_file(&run.agent), &context.environment)?;
     check_approved(&run.approve, &loaded.agent)?;
     if let Some(model) = run.model.model() {
         loaded.agent = with_model(loaded.agent, model);

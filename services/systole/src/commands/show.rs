@@ -22,7 +22,7 @@ use crate::screen::human::HumanView;
 use crate::screen::json::JsonView;
 use crate::screen::text::one_line;
 use crate::threads::find;
-use crate::wiring::read_store;
+use crate::wiring::{is_alive, read_store};
 
 /// Shows what is asked for.
 pub(crate) async fn show(context: &Context, show: &Show) -> Result<Exit, Failure> {
@@ -79,7 +79,12 @@ async fn transcript(
         };
         follower.look(&mut tell).await?;
         if !json && !follower.thread().is_at_rest() {
-            for words in standing(follower.thread()) {
+            let is_up = is_alive(&context.common.store).await;
+            let mut lines = standing(follower.thread(), is_up);
+            if !is_up {
+                lines.push(threads::interrupted(context, follower.thread()));
+            }
+            for words in lines {
                 view.note(&words).unwrap_or_default();
             }
         }
@@ -88,11 +93,13 @@ async fn transcript(
 }
 
 /// What an unfinished run waits for, a line each.
-fn standing(thread: &Thread) -> Vec<String> {
-    let mut lines: Vec<String> = thread.open_calls().map(|call| waits(thread, call)).collect();
+fn standing(thread: &Thread, is_up: bool) -> Vec<String> {
+    let calls = thread.open_calls();
+    let mut lines: Vec<String> = calls.map(|call| waits(thread, call, is_up)).collect();
     if lines.is_empty() {
         lines.push(match thread.run.as_ref().map(|run| run.open.is_some()) {
-            Some(true) => "… not finished: the model is asked".to_owned(),
+            Some(true) if is_up => "… not finished: the model is asked".to_owned(),
+            Some(true) => "… not finished: the model was being asked".to_owned(),
             Some(false) | None => "… not finished".to_owned(),
         });
     }
@@ -100,7 +107,7 @@ fn standing(thread: &Thread) -> Vec<String> {
 }
 
 /// A question that was answered is no longer what the call waits for.
-fn waits(thread: &Thread, call: &Call) -> String {
+fn waits(thread: &Thread, call: &Call, is_up: bool) -> String {
     let (tool, id) = (one_line(&call.requested.tool), call.id());
     let effect = call.requested.terms.as_ref().map(|terms| terms.effect);
     let has_begun = matches!(call.start, StartState::Started { .. });
@@ -112,7 +119,8 @@ fn waits(thread: &Thread, call: &Call) -> String {
             "… {tool} ({id}) has begun; if its process is gone it waits to be checked, not approved"
         )
     } else if has_begun || call.dispatched.is_some() {
-        format!("… {tool} ({id}) is under way")
+        let how = if is_up { "is under way" } else { "was under way" };
+        format!("… {tool} ({id}) {how}")
     } else {
         format!("… {tool} ({id}) is not sent yet")
     }
@@ -128,6 +136,6 @@ mod tests {
     fn a_thread_without_a_run_waits_for_nothing_that_has_a_name() {
         let (tenant, thread) = (TenantId::new("default").unwrap(), ThreadId::from_parts(1, 1));
         let thread = Thread::new(ThreadRef { partition: Partition(0), tenant, thread });
-        assert_eq!(standing(&thread), ["… not finished"]);
+        assert_eq!(standing(&thread, true), ["… not finished"]);
     }
 }

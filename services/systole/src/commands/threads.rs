@@ -1,6 +1,7 @@
 //! `systole threads`: all threads, newest first, one a line.
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use planner_core::Thread;
@@ -10,10 +11,13 @@ use planner_core::thread::Logged;
 use ports::journal::Journal;
 use proto::event::Event;
 use proto::fact::Outcome;
+use proto::ids::AgentName;
 use proto::time::Timestamp;
 use serde_json::{Value, json};
 
+use super::dev::find;
 use super::{Context, print};
+use crate::agent_files::{Disk, load};
 use crate::arguments::{ThreadState, Threads};
 use crate::failure::{Exit, Failure};
 use crate::follow::Follower;
@@ -23,7 +27,8 @@ use crate::screen::canvas::terminal_columns;
 use crate::screen::human::alert_words;
 use crate::screen::style::{Palette, Tone};
 use crate::screen::text::{columns, cut, one_line};
-use crate::wiring::{clock, read_store};
+use crate::shell;
+use crate::wiring::{clock, is_alive, read_store};
 
 /// The most threads that are looked at.
 const MOST: usize = 1000;
@@ -41,8 +46,9 @@ pub(crate) async fn threads(context: &Context, asked: &Threads) -> Result<Exit, 
     }
     let journal = read_store(path)?;
     let most = usize::try_from(asked.limit).unwrap_or(MOST);
+    let lives = is_alive(path).await;
     let wanted = |entry: &Entry| asked.state.is_empty() || asked.state.contains(&entry.state());
-    let entries = entries(&journal, most, wanted).await?;
+    let entries = entries(&journal, lives, most, wanted).await?;
     print(&listed(&entries, context, asked.json))?;
     Ok(Exit::Done)
 }
@@ -53,17 +59,24 @@ pub(super) async fn all(
     journal: &Arc<dyn Journal>,
     json: bool,
 ) -> Result<String, Failure> {
-    Ok(listed(&entries(journal, SHOWN, |_| true).await?, context, json))
+    Ok(listed(
+        &entries(journal, is_alive(&context.common.store).await, SHOWN, |_| true).await?,
+        context,
+        json,
+    ))
 }
 
 struct Entry {
     thread: Thread,
     finished: Option<Event>,
     words: String,
+    /// A process runs on the store.
+    lives: bool,
 }
 
 async fn entries(
     journal: &Arc<dyn Journal>,
+    lives: bool,
     most: usize,
     wanted: impl Fn(&Entry) -> bool,
 ) -> Result<Vec<Entry>, Failure> {
@@ -80,7 +93,7 @@ async fn entries(
             .await?;
         let thread = follower.thread().clone();
         let words = first_words(&thread);
-        let entry = Entry { thread, finished, words };
+        let entry = Entry { thread, finished, words, lives };
         if wanted(&entry) {
             entries.push(entry);
         }
@@ -106,7 +119,11 @@ impl Entry {
         if !self.thread.is_at_rest() {
             let mut open = self.thread.open_calls();
             let waits = open.any(|call| call.asked.is_some() && call.decision.is_none());
-            return if waits { ThreadState::Waiting } else { ThreadState::Running };
+            return match (waits, self.lives) {
+                (true, _) => ThreadState::Waiting,
+                (false, true) => ThreadState::Running,
+                (false, false) => ThreadState::Interrupted,
+            };
         }
         match &self.finished {
             Some(Event::RunFinished { outcome: Outcome::Answered, .. }) => ThreadState::Answered,
@@ -146,6 +163,7 @@ impl ThreadState {
     fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
+            Self::Interrupted => "interrupted",
             Self::Waiting => "waiting",
             Self::Answered => "answered",
             Self::Failed => "failed",
@@ -156,7 +174,7 @@ impl ThreadState {
 
     fn tone(self) -> Tone {
         match self {
-            Self::Running | Self::Waiting => Tone::Warm,
+            Self::Running | Self::Interrupted | Self::Waiting => Tone::Warm,
             Self::Answered => Tone::Good,
             Self::Failed | Self::Stopped => Tone::Bad,
             Self::Empty => Tone::Plain,
@@ -170,9 +188,31 @@ fn listed(entries: &[Entry], context: &Context, json: bool) -> String {
     } else if entries.is_empty() {
         vec!["no threads".to_owned()]
     } else {
-        table(entries, clock().now(), width(), context.palette())
+        let mut lines = table(entries, clock().now(), width(), context.palette());
+        let left = entries.iter().find(|entry| entry.state() == ThreadState::Interrupted);
+        lines.extend(left.map(|entry| interrupted(context, &entry.thread)));
+        lines
     };
     lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
+}
+
+/// What to do about a run that no process goes on with.
+pub(super) fn interrupted(context: &Context, thread: &Thread) -> String {
+    let id = thread.place.thread;
+    let file = next_agent(thread).and_then(|agent| file_of(context, &agent));
+    let or = file.map_or_else(String::new, |file| {
+        let command = format!("run {} --thread {id}", shell::word(file));
+        format!(", or with `{}`", context.same_store(&command))
+    });
+    format!("interrupted: nothing runs on this store; go on with the command that began it{or}")
+}
+
+/// The agent's file, if it is one of those found here.
+fn file_of(context: &Context, agent: &AgentName) -> Option<PathBuf> {
+    let is_its = |path: &PathBuf| {
+        load(&Disk, path, &context.environment).is_ok_and(|loaded| loaded.agent.name == *agent)
+    };
+    find::files(&[]).unwrap_or_default().into_iter().find(is_its)
 }
 
 fn width() -> usize {

@@ -40,9 +40,14 @@ struct Findings {
     seen: BTreeMap<PathBuf, Vec<ToolContract>>,
 }
 
-/// Checks files.
-pub(crate) fn check(context: &Context, files: &[PathBuf], json: bool) -> Result<Exit, Failure> {
-    let mut findings = Findings::default();
+/// Checks files; `known` was found wrong before.
+pub(crate) fn check(
+    context: &Context,
+    files: &[PathBuf],
+    known: Vec<String>,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let mut findings = Findings { other: known, ..Findings::default() };
     for path in files {
         findings.check(path, &context.environment);
     }

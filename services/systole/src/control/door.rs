@@ -230,7 +230,7 @@ fn objection(
     let Some(known) = status.agents.iter().find(|agent| agent.name == *name) else {
         let why = format!(
             "the dev with process id {pid} runs {} and not {name}: start it with that agent's file \
-             too",
+             too; if that was done, its terminal says why the file could not be taken up",
             names.join(", ")
         );
         return Some((ErrorCode::NotFound, why));

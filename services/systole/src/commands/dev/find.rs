@@ -5,15 +5,13 @@ use std::path::{Path, PathBuf};
 
 use proto::error_code::ErrorCode;
 
-use crate::agent_files::{Disk, Files, LoadedAgent, load};
+use crate::agent_files::{AGENT, Disk, Files, LoadedAgent, load};
 use crate::failure::{Exit, Failure};
 use crate::file_kind::{Kind, said};
 use crate::settings::Environment;
 
 /// The folder that is looked at when nothing is named.
 const USUAL: &str = "agents";
-/// An agent's file in a folder of its own.
-const FILE: &str = "agent.yaml";
 
 /// Reads these agents; everything that is wrong with any of them is told at once.
 pub(super) fn agents(
@@ -116,7 +114,7 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
     };
     let here = entries.iter().filter(is_yaml).filter(|path| is_agent(path)).map(|path| tidy(path));
-    let below = entries.iter().filter(|path| path.is_dir()).map(|path| tidy(&path.join(FILE)));
+    let below = entries.iter().filter(|path| path.is_dir()).map(|path| tidy(&path.join(AGENT)));
     Ok(here.chain(below.filter(|path| path.is_file())).collect())
 }
 

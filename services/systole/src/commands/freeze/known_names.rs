@@ -63,14 +63,14 @@ fn of_tool(tool: &ToolName, known: &BTreeSet<ToolName>, is_deployed: bool) -> Op
         return None;
     }
     let who = if is_deployed {
-        "no worker that is up offers it, and no agent file found here has it"
+        "neither a worker that is up nor an agent file found here has it"
     } else {
-        "no agent that ran on this store has it, and no agent file found here"
+        "neither an agent that ran on this store nor an agent file found here has it"
     };
     let meant = meant(tool.as_str(), known.iter().map(ToolName::as_str));
     Some(format!(
-        "no tool {tool} is known: {who}.{meant} It is frozen all the same, for a tool that comes \
-         later; `systole thaw --tool {tool}` lets it go"
+        "no tool {tool} is known: {who}.{meant} It is frozen all the same, for one that comes later; \
+         thaw it if the name is a slip"
     ))
 }
 
@@ -82,7 +82,7 @@ fn of_tenant(tenant: &TenantId, known: &BTreeSet<TenantId>) -> Option<String> {
     let (meant, names) = (meant(tenant.as_str(), names.iter().copied()), names.join(", "));
     Some(format!(
         "no thread of this store is tenant {tenant}'s, all are of {names}, so this holds nothing \
-         back.{meant} `systole thaw --tenant {tenant}` lets it go"
+         back.{meant} Thaw it if the name is a slip"
     ))
 }
 

@@ -6,15 +6,13 @@ use proto::error_code::ErrorCode;
 use rehearsal::case::{Case, Input, Sheet};
 use rehearsal::script::Script;
 
-use crate::agent_files::{Disk, Files, LoadedAgent};
+use crate::agent_files::{AGENT, Disk, Files, LoadedAgent, agent_file};
 use crate::arguments::Rehearse;
 use crate::failure::{Exit, Failure};
 use crate::file_kind::{Kind, said};
 
 /// The folder beside an agent's file that is looked at when no file is named.
 const FOLDER: &str = "rehearsals";
-/// The usual name of an agent's file.
-const AGENT: &str = "agent.yaml";
 
 /// A case with all that it needs.
 pub(super) struct Rehearsed {
@@ -41,7 +39,7 @@ pub(super) fn agent_and_files(
 ) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
     let text = Disk.read(named).ok().flatten().unwrap_or_default();
     if said(&text) != Some(Kind::Rehearsal) {
-        return Ok((named.to_owned(), files.to_vec()));
+        return Ok((agent_file(named), files.to_vec()));
     }
     let folder = named.parent().unwrap_or_else(|| Path::new(""));
     let above = folder.parent().filter(|_| folder.ends_with(FOLDER));
