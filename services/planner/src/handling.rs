@@ -36,8 +36,6 @@ const MAX_STEPS: u32 = 2000;
 const MAX_LOST: u32 = 20;
 /// How long the owner of a turn in another process has to stop it by itself.
 const STOP_PATIENCE: Duration = Duration::from_millis(150);
-/// Pause between two ticks of a thread.
-const TICK_PAUSE: Duration = Duration::from_secs(1);
 /// Pause after a fence that was lost.
 const LOST_PAUSE: Duration = Duration::from_millis(20);
 /// Pause when the bus failed.
@@ -419,12 +417,9 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// A tick that finds nothing due must not call the next one at once, or the thread would spin.
     async fn arm(&mut self, thread: &Thread, at: Timestamp) -> Option<Verdict> {
-        let soonest = self.shared.clock.now(thread.head.at).after(TICK_PAUSE);
-        let wanted = if self.wake.tick { at.max(soonest) } else { at };
-        match carry::arm(self.shared, thread, wanted).await {
-            Ok(Some(_)) => self.armed = Armed::At(at),
+        match carry::arm(self.shared, thread, at).await {
+            Ok(Some(at)) => self.armed = Armed::At(at),
             Ok(None) => return self.note_lost(self.floor).await.err(),
             Err(error) => return Some(bus_failed(&error)),
         }

@@ -42,15 +42,16 @@ impl Case<'_> {
             Ok(prepared) => prepared,
             Err(flow) => return Ok(flow),
         };
-        // Making ready may have taken time; nothing is claimed late, cancelled or on the way out.
+        if let Some(words) = self.frozen().await? {
+            return Ok(Flow::Refuse(frozen(words, attempt)));
+        }
+        // Making ready and asking may have taken time; nothing is claimed late, cancelled or on the
+        // way out. Nothing is waited for between this look at the clock and the claim.
         if self.now() > self.call.start_by || self.cancel.is_cancelled() {
             return Ok(Flow::LookAgain);
         }
         if self.shared.shutdown.is_draining() {
             return Ok(Flow::Settled(Settled::Back(Duration::ZERO)));
-        }
-        if let Some(words) = self.frozen().await? {
-            return Ok(Flow::Refuse(frozen(words, attempt)));
         }
         let process_group = prepared.process_group();
         let Some(claimed) = self.claim(attempt, expected, process_group).await? else {
