@@ -43,6 +43,26 @@ pub enum Fact {
     Checkpoint(Checkpoint),
 }
 
+impl Fact {
+    /// Whether a fact that lies at `at` says that it was decided from records that lie there or
+    /// later. Those are gone: the journal lost its tail, and this one took a number of theirs. What
+    /// was decided from them never counted, so every reader passes over it.
+    pub fn is_void(&self, at: Sequence) -> bool {
+        let seen = match self {
+            Self::TurnStarted(turn) => turn.seen,
+            Self::RunFinished(finished) => finished.seen,
+            Self::TurnCompleted(_)
+            | Self::TurnSealed(_)
+            | Self::CallClosed { .. }
+            | Self::ApprovalAsked(_)
+            | Self::Parked { .. }
+            | Self::Restored(_)
+            | Self::Checkpoint(_) => return false,
+        };
+        seen >= at
+    }
+}
+
 /// What came before is also kept as a state; older records may be purged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {

@@ -40,7 +40,7 @@ pub struct SavedThread {
     #[serde(default)]
     pub finished: Option<Box<RunFinished>>,
     #[serde(default)]
-    pub checkpoint: Option<(u32, Sequence)>,
+    pub checkpoint: Option<SavedCheckpoint>,
 }
 
 /// The last record that it was folded from.
@@ -51,6 +51,15 @@ pub struct SavedHead {
     pub nonce: Option<Nonce>,
     pub at: Timestamp,
     pub told_at: Timestamp,
+}
+
+/// The newest checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each field is that of the folded thread")]
+pub struct SavedCheckpoint {
+    pub runs: u32,
+    pub folded: Sequence,
+    pub at: Timestamp,
 }
 
 /// How an unread input wants to be read.

@@ -80,6 +80,8 @@ impl Calls {
     /// From here on an answer to a call that is not known is late for one whose records were purged.
     pub(crate) fn begins_late(&mut self) {
         self.begins_late = true;
+        let known = self.by_id.values_mut().map(|call| &mut call.starts);
+        known.chain(self.strays.values_mut()).for_each(Starts::checkpoint);
     }
 
     /// Runs that are over by the word of a planner have left no call open.

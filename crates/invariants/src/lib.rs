@@ -46,6 +46,8 @@ pub struct Checker {
     calls: Calls,
     turns: Turns,
     inputs: Inputs,
+    /// The journal has lost records: what was decided from them is void, and no mistake.
+    tail_lost: bool,
 }
 
 impl Checker {
@@ -73,6 +75,7 @@ impl Checker {
         calls: impl IntoIterator<Item = ToolCallId>,
         inputs: impl IntoIterator<Item = InputKey>,
     ) {
+        self.tail_lost = true;
         self.calls.forgive(calls);
         self.inputs.know(inputs);
     }
@@ -89,6 +92,7 @@ impl Checker {
             Record::Input(input) => {
                 self.inputs.push(placed.sequence, input, self.turns.is_active());
             }
+            Record::Fact(fact) if self.tail_lost && fact.is_void(placed.sequence) => {}
             Record::Fact(fact) => self.push_fact(placed.sequence, fact, &mut report),
             Record::ToolCall(call) => {
                 self.turns.judge_dispatch(call, &mut report);

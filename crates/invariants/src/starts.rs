@@ -10,9 +10,20 @@ use crate::rule::{Invariant, Report};
 pub(crate) struct Starts {
     attempts: u32,
     barred: bool,
+    /// Checkpoints since the bar, as far as they count.
+    checkpoints: u8,
 }
 
+/// Checkpoints after which the record of a bar may be purged.
+const PURGED_AFTER: u8 = 2;
+
 impl Starts {
+    /// A checkpoint purges what the one before it stands for: a bar may be gone after the second one,
+    /// and whoever still has to bar the call bars it again.
+    pub(crate) fn checkpoint(&mut self) {
+        self.checkpoints = self.checkpoints.saturating_add(1).min(PURGED_AFTER);
+    }
+
     /// Judges the next record of the subject. `effect` is the class of a dispatched call.
     pub(crate) fn push(
         &mut self,
@@ -21,11 +32,12 @@ impl Starts {
         answered: bool,
         report: &mut Report,
     ) {
-        if self.barred {
+        let renewed = matches!(start, Start::Barred(_)) && self.checkpoints == PURGED_AFTER;
+        if self.barred && !renewed {
             report.breaks(Invariant::BarIsFinal, "the call was barred before");
         }
         match start {
-            Start::Barred(_) => self.barred = true,
+            Start::Barred(_) => (self.barred, self.checkpoints) = (true, 0),
             Start::Started(started) => {
                 self.judge(started, effect, answered, report);
                 self.attempts = self.attempts.saturating_add(1);

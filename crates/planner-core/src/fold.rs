@@ -14,7 +14,8 @@ use proto::subject::Leaf;
 use proto::time::Timestamp;
 
 use crate::thread::{
-    Call, Head, Logged, Mode, OpenTurn, Rank, Reply, Run, StartState, Thread, Unread,
+    Call, CheckpointMark, Head, Logged, Mode, OpenTurn, Rank, Reply, Run, StartState, Thread,
+    Unread,
 };
 
 /// Records of the fenced chain that a fold knows by their nonces.
@@ -104,6 +105,9 @@ impl Thread {
     }
 
     fn fold_fact(&mut self, sequence: Sequence, fact: &Fact) {
+        if fact.is_void(sequence) {
+            return;
+        }
         match fact {
             Fact::TurnStarted(turn) => self.fold_turn_started(sequence, turn),
             Fact::TurnCompleted(turn) => self.fold_turn_completed(turn),
@@ -120,7 +124,8 @@ impl Thread {
             }
             Fact::Checkpoint(checkpoint) => {
                 self.adopt(&checkpoint.standing);
-                self.checkpoint = Some((checkpoint.standing.runs, checkpoint.standing.folded));
+                let (runs, folded) = (checkpoint.standing.runs, checkpoint.standing.folded);
+                self.checkpoint = Some(CheckpointMark { runs, folded, at: self.head.at });
             }
             Fact::Restored(restored) => {
                 self.finished = restored.finished.clone().or_else(|| self.finished.take());

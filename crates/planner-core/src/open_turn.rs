@@ -46,12 +46,15 @@ fn may_take_over(view: &View<'_>, open: &OpenTurn) -> bool {
 
 /// Somebody else's turn. The bus may have handed this delivery out twice, and the other holder may
 /// begin a turn on it that nobody would watch once it is acknowledged here: so a tick is armed for
-/// the end of this turn, or for a call of it that is due before.
+/// the end of this turn, or for a call of it that is due before. A call that is overdue already has
+/// to wait for its owner or the end of the turn: a tick for it would come at once, again and again.
 fn leave(view: &View<'_>, open: &OpenTurn) -> Decision {
-    let due = earliest_deadline(view.thread).into_iter().chain([open.started.deadline]).min();
-    match due.filter(|due| !is_armed(view, *due)) {
-        Some(due) => Decision::new(Branch::NotMine, Step::Arm(due)),
-        None => Decision::new(Branch::NotMine, Step::Rest),
+    let call = earliest_deadline(view.thread).filter(|due| *due > view.now);
+    let due = call.map_or(open.started.deadline, |call| call.min(open.started.deadline));
+    if is_armed(view, due) {
+        Decision::new(Branch::NotMine, Step::Rest)
+    } else {
+        Decision::new(Branch::NotMine, Step::Arm(due))
     }
 }
 

@@ -122,7 +122,7 @@ pub fn dated(
     known.plan_last = after;
     known.trail.retain(|(at, _)| *at <= after);
     known.poison.retain(|at, _| *at <= after);
-    known.checkpoint = known.checkpoint.filter(|(_, folded)| *folded <= after);
+    known.checkpoint = known.checkpoint.filter(|checkpoint| checkpoint.folded <= after);
     known.cancel_unstarted = known.cancel_unstarted.map(|at| at.min(after));
     for input in &mut known.unread {
         input.sequence = input.sequence.min(after);

@@ -6,11 +6,13 @@
 use std::time::Duration;
 
 use proto::saved::{
-    SavedCall, SavedHead, SavedLogged, SavedMode, SavedOpenTurn, SavedReply, SavedRun, SavedStart,
-    SavedThread, SavedUnread,
+    SavedCall, SavedCheckpoint, SavedHead, SavedLogged, SavedMode, SavedOpenTurn, SavedReply,
+    SavedRun, SavedStart, SavedThread, SavedUnread,
 };
 
-use crate::thread::{Call, Head, Logged, Mode, OpenTurn, Reply, Run, StartState, Thread, Unread};
+use crate::thread::{
+    Call, CheckpointMark, Head, Logged, Mode, OpenTurn, Reply, Run, StartState, Thread, Unread,
+};
 
 impl From<&Thread> for SavedThread {
     fn from(thread: &Thread) -> Self {
@@ -50,7 +52,7 @@ impl From<&Thread> for SavedThread {
             notes: notes.clone(),
             late: *late,
             finished: finished.clone(),
-            checkpoint: *checkpoint,
+            checkpoint: checkpoint.map(Into::into),
         }
     }
 }
@@ -75,7 +77,7 @@ impl From<SavedThread> for Thread {
             notes: saved.notes,
             late: saved.late,
             finished: saved.finished,
-            checkpoint: saved.checkpoint,
+            checkpoint: saved.checkpoint.map(Into::into),
         }
     }
 }
@@ -91,6 +93,20 @@ impl From<SavedHead> for Head {
     fn from(saved: SavedHead) -> Self {
         let SavedHead { sequence, nonce, at, told_at } = saved;
         Self { sequence, nonce, at, told_at }
+    }
+}
+
+impl From<CheckpointMark> for SavedCheckpoint {
+    fn from(mark: CheckpointMark) -> Self {
+        let CheckpointMark { runs, folded, at } = mark;
+        Self { runs, folded, at }
+    }
+}
+
+impl From<SavedCheckpoint> for CheckpointMark {
+    fn from(saved: SavedCheckpoint) -> Self {
+        let SavedCheckpoint { runs, folded, at } = saved;
+        Self { runs, folded, at }
     }
 }
 

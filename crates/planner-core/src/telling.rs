@@ -89,7 +89,8 @@ fn phase_event((phase, waiting_for): Entered) -> Event {
 }
 
 /// What a record is that is about to be folded: the same key is the same input, and of two answers
-/// to a call the first counts; a planner's that came second was never more than a try.
+/// to a call the first counts; a planner's that came second was never more than a try, and what was
+/// decided from records that are gone tells nothing.
 fn rank(thread: &Thread, placed: &Placed) -> Rank {
     let of = |observation: &Observation| {
         let call = thread.calls.get(&observation.tool_call_id);
@@ -98,6 +99,7 @@ fn rank(thread: &Thread, placed: &Placed) -> Rank {
     match &placed.record {
         Record::Input(input) if thread.keys.contains(&input.key) => Rank::Known,
         Record::Observation(observation) => of(observation),
+        Record::Fact(fact) if fact.is_void(placed.sequence) => Rank::Known,
         Record::Fact(Fact::CallClosed { observation }) if of(observation) != Rank::First => {
             Rank::Known
         }

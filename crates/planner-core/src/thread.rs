@@ -46,8 +46,19 @@ pub struct Thread {
     pub late: u32,
     /// The end of the newest run that is over.
     pub finished: Option<Box<RunFinished>>,
-    /// The newest checkpoint: runs begun by then, and the last record in its state.
-    pub checkpoint: Option<(u32, Sequence)>,
+    /// The newest checkpoint.
+    pub checkpoint: Option<CheckpointMark>,
+}
+
+/// A checkpoint, as far as the next one has to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointMark {
+    /// Runs begun by then.
+    pub runs: u32,
+    /// The last record in its state.
+    pub folded: Sequence,
+    /// When the bus stored it.
+    pub at: Timestamp,
 }
 
 /// The last record folded.
@@ -283,8 +294,18 @@ impl Thread {
     /// Whether enough runs have ended since the last checkpoint, and none is under way: older records
     /// are then worth a state.
     pub fn is_worth_a_checkpoint(&self, runs: u32) -> bool {
-        let since = self.checkpoint.map_or(0, |(runs, _)| runs);
+        let since = self.checkpoint.map_or(0, |checkpoint| checkpoint.runs);
         self.is_at_rest() && self.runs.saturating_sub(since) >= runs.max(1)
+    }
+
+    /// Up to where records may be purged once a further checkpoint is in the journal. A call whose
+    /// record is purged cannot be told from one that never started, so none may be left that a worker
+    /// would still begin: each is older than the last checkpoint, and has had `schedule_to_start`
+    /// since, twice, for clocks and redeliveries.
+    pub fn purgeable(&self, now: Timestamp, schedule_to_start: Duration) -> Option<Sequence> {
+        let last = self.checkpoint?;
+        let safe = last.at.after(schedule_to_start.saturating_mul(2));
+        (now >= safe).then_some(last.folded)
     }
 
     /// Whether nothing is left to do for ever, unless an input comes.

@@ -85,6 +85,7 @@ impl Judge {
     /// Records were lost; a thread is judged anew by what is left of it.
     pub fn lost(&mut self, place: &ThreadRef, lost: &[Arc<Stored>], left: &[Stored]) {
         let mut thread = ThreadJudge::default();
+        thread.checker.lost([], []);
         let own = lost.iter().filter(|stored| stored.subject.thread == *place);
         for placed in own.filter_map(|stored| stored.placed().ok()) {
             for id in calls_of(&placed.record) {
@@ -334,6 +335,9 @@ impl ThreadJudge {
     /// by a tick past its deadline. Clocks are measured, so a few seconds do not count.
     fn judge_takeover(&self, placed: &Placed) -> Option<Violation> {
         let Record::Fact(Fact::TurnStarted(turn)) = &placed.record else { return None };
+        if turn.seen >= placed.sequence {
+            return None;
+        }
         let open = self.open.as_ref()?;
         let overdue = placed.at.after(Duration::from_secs(5)) >= open.deadline;
         let allowed = turn.owner == open.owner
@@ -346,6 +350,7 @@ impl ThreadJudge {
 
     fn note(&mut self, placed: &Placed) {
         match &placed.record {
+            Record::Fact(fact) if fact.is_void(placed.sequence) => {}
             Record::Input(_) => self.inputs += 1,
             Record::ToolCall(_) => self.calls += 1,
             Record::Fact(Fact::TurnStarted(turn)) => {

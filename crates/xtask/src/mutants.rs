@@ -45,10 +45,7 @@ pub fn hunt(house: &House) -> Result<()> {
     ensure!(!mutants.is_empty(), "{LIST} is empty");
     let copy = house.scratch("mutants/src");
     lay_copy(house, &copy, &mutants)?;
-    let built = simulate::build_elsewhere(house, &copy)?;
-    // Moved aside: the next plain build puts the real program in its place.
-    let binary = house.scratch("mutants/simulation");
-    fs::rename(&built, &binary).with_context(|| built.display().to_string())?;
+    let binary = simulate::build_elsewhere(&copy, &house.scratch("mutants/target"))?;
     say(&format!("$ simulation --seeds {CLEAN_SEEDS}   (no mutant)"));
     Program::new(&binary).args(["--seeds", &CLEAN_SEEDS.to_string()]).dir(&copy).read()?;
     let hunted = mutants.iter().map(|mutant| hunt_one(&binary, &copy, mutant));

@@ -1,6 +1,6 @@
 //! Seeded worlds: builds the crate `simulation` with optimisation and runs it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -10,7 +10,8 @@ use crate::process::Program;
 /// Worlds per run: what CI runs and what a change has to survive.
 pub const SEEDS: u64 = 10_000;
 
-const BUILD: [&str; 5] = ["build", "--release", "--package", "simulation", "--bins"];
+const PROGRAM: &str = "simulation";
+const BUILD: [&str; 5] = ["build", "--release", "--package", PROGRAM, "--bins"];
 
 /// Runs `seeds` worlds, or replays the one named by `seed`.
 pub fn run(house: &House, seeds: u64, seed: Option<u64>) -> Result<()> {
@@ -22,13 +23,13 @@ pub fn run(house: &House, seeds: u64, seed: Option<u64>) -> Result<()> {
     Program::new(binary(house)).args(which).dir(&house.root).run()
 }
 
-/// Builds the simulation of another checkout with the target folder of this one: crates from the
-/// registry are shared, the workspace's own are told apart by their path.
-pub fn build_elsewhere(house: &House, root: &std::path::Path) -> Result<PathBuf> {
-    Program::cargo(BUILD).env("CARGO_TARGET_DIR", &house.target).dir(root).run()?;
-    Ok(binary(house))
+/// Builds the simulation of another checkout in a target folder of its own: in a shared one the
+/// programs of the two would pass for each other.
+pub fn build_elsewhere(root: &Path, target: &Path) -> Result<PathBuf> {
+    Program::cargo(BUILD).env("CARGO_TARGET_DIR", target).dir(root).run()?;
+    Ok(target.join("release").join(PROGRAM))
 }
 
 fn binary(house: &House) -> PathBuf {
-    house.scratch("release").join("simulation")
+    house.scratch("release").join(PROGRAM)
 }

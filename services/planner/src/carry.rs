@@ -70,13 +70,18 @@ pub(crate) async fn restore(
 
 /// Keeps the thread as a state and says so in its journal; what an earlier checkpoint stands for is
 /// then purged. A purge that does not happen is made up for by the next one.
-pub(crate) async fn checkpoint(shared: &Shared, thread: &Thread) -> Result<Carried, BusError> {
+pub(crate) async fn checkpoint(
+    shared: &Shared,
+    thread: &Thread,
+    now: Timestamp,
+) -> Result<Carried, BusError> {
     let ports = &shared.ports;
     let state = Bytes::from(SavedThread::from(thread).encode());
     let state = ports.artifacts.put(&thread.place, state).await?;
     let checkpoint = Checkpoint { state, standing: thread.standing() };
     let carried = fact(shared, thread, Fact::Checkpoint(checkpoint)).await?;
-    if let (Carried::Landed(_), Some((_, up_to))) = (&carried, thread.checkpoint) {
+    let purgeable = thread.purgeable(now, shared.config.spans.schedule_to_start);
+    if let (Carried::Landed(_), Some(up_to)) = (&carried, purgeable) {
         shared.config.metrics.folds.checkpoints.inc();
         if let Err(error) = ports.journal.purge(&thread.place, up_to).await {
             tracing::warn!(thread = %thread.place, %error, "older records were not purged");

@@ -363,7 +363,7 @@ impl<'a> Look<'a> {
             }
             Step::HandBack(delay) => return Some(Verdict::HandBack(delay)),
             Step::Rest if self.is_worth_a_checkpoint(thread) => {
-                carry::checkpoint(self.shared, thread).await
+                carry::checkpoint(self.shared, thread, now).await
             }
             Step::Rest => return Some(self.rest(thread).await),
             Step::Reason => return None,

@@ -2,21 +2,22 @@
 //!
 //! `msg` `steer` `cancel` inputs · `turn` starts the next turn · `call:a` dispatches call `a` for it
 //! · `end:a,b` completes it naming calls (`b?` waits for approval, `c!` is answered) · `seal:a` ·
-//! `obs:a` · `close:a` · `go:a` a start, `bar:a` · `stop` and `finish` end the run. `key=value` after
-//! a word overrides: `turn:seen=1`, `call:a:effect=irreversible`, `go:a:attempt=2`.
+//! `obs:a` · `close:a` · `go:a` a start, `bar:a` · `stop` and `finish` end the run · `keep` a
+//! checkpoint. `key=value` after a word overrides: `turn:seen=1`, `call:a:effect=irreversible`,
+//! `go:a:attempt=2`.
 
 use std::collections::BTreeMap;
 
 use proto::call::{Approved, Barred, Disposition, RequestedCall, Start, Started, Terms, ToolCall};
 use proto::error_code::ErrorCode;
 use proto::fact::{
-    EndReason, Fact, Outcome, RunFinished, SealReason, TurnCompleted, TurnSealed, TurnStarted,
-    Usage,
+    Checkpoint, EndReason, Fact, Outcome, RunFinished, SealReason, Standing, TurnCompleted,
+    TurnSealed, TurnStarted, Usage,
 };
-use proto::hash::{arguments_hash, fingerprint};
+use proto::hash::{arguments_hash, artifact_id, fingerprint};
 use proto::ids::{AgentName, InputKey, InstanceId, Nonce, Sequence, ToolCallId, ToolName};
 use proto::input::{Input, InputBody, Message, Source};
-use proto::observation::Observation;
+use proto::observation::{ArtifactRef, Observation};
 use proto::record::{Placed, Record};
 use proto::time::Timestamp;
 use proto::tool::{Effect, Retry};
@@ -89,6 +90,7 @@ impl Writer {
             "bar" => Record::Start(barred(word)),
             "finish" => self.finish(word, Outcome::Answered, EndReason::Answer),
             "stop" => self.finish(word, Outcome::Stopped, EndReason::Cancelled),
+            "keep" => self.checkpoint(),
             "tick" => Record::Tick,
             other => panic!("no word `{other}`"),
         }
@@ -186,6 +188,13 @@ impl Writer {
             approved: word.set.contains_key("approved").then_some(approved),
             opaque: None,
         })
+    }
+
+    fn checkpoint(&self) -> Record {
+        let folded = Sequence(self.sequence - 1);
+        let standing = Standing { folded, runs: self.run - 1, ..Standing::default() };
+        let state = ArtifactRef { id: artifact_id(b"state"), bytes: 5 };
+        Record::Fact(Fact::Checkpoint(Checkpoint { state, standing }))
     }
 
     fn finish(&mut self, word: &Word<'_>, outcome: Outcome, reason: EndReason) -> Record {

@@ -229,6 +229,19 @@ fn a_start_after_the_bar_is_reported() {
     );
 }
 
+/// A checkpoint purges what the one before it stands for.
+#[test]
+fn a_bar_is_renewed_after_two_checkpoints_and_not_before() {
+    let began = "msg turn end:a call:a:effect=irreversible bar:a close:a turn end finish";
+    holds(&format!("{began} keep keep bar:a"));
+    let before = expect!["bar_is_final at 11: the call was barred before"];
+    check(&format!("{began} keep bar:a"), &before);
+    let start = expect![[r#"
+        bar_is_final at 12: the call was barred before
+        no_start_after_answer at 12: 00000000a was answered and not barred"#]];
+    check(&format!("{began} keep keep go:a"), &start);
+}
+
 #[test]
 fn attempts_out_of_order_are_reported() {
     check(

@@ -35,6 +35,31 @@ fn only_the_delivery_that_the_owner_held_may_take_a_turn_over() {
     );
 }
 
+/// A tick for a call that is overdue and that only the owner may close would come at once, for ever.
+#[test]
+fn an_overdue_call_of_somebody_elses_turn_waits_for_the_end_of_the_turn() {
+    check(
+        "in a message look
+         go
+         call probe
+         planner p2
+         in b steer more
+         go
+         wait 100
+         tick
+         go",
+        &expect![[r#"
+            new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
+            reason: reason [reasoning]
+              c1 probe goes out early
+            not_mine: arm for 65 s [reasoning]
+            not_mine: rest [reasoning]
+            not_mine: arm for 200 s [reasoning]
+            not_mine: rest [reasoning]
+        "#]],
+    );
+}
+
 #[test]
 fn a_tick_takes_over_once_the_turn_is_overdue_and_not_before() {
     check(

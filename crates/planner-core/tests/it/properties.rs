@@ -64,8 +64,9 @@ struct Sim {
     waiting: Vec<Delivery>,
     planners: Vec<Planner>,
     schedule: Option<Timestamp>,
-    /// When the turn that began last is over at the latest.
-    turn_over: Timestamp,
+    /// When the turn is over at the latest whose delivery somebody else acknowledged, until its owner
+    /// has armed what is due.
+    unheld: Option<Timestamp>,
     lives: u32,
     keys: u32,
     ids: u32,
@@ -102,7 +103,7 @@ impl Sim {
             waiting: Vec::new(),
             planners: (0..PLANNERS).map(planner).collect(),
             schedule: None,
-            turn_over: Timestamp::default(),
+            unheld: None,
             lives: 0,
             keys: 0,
             ids: 0,
@@ -280,6 +281,7 @@ impl Sim {
             Step::Arm(at) => {
                 if handling.fold.plan_last == self.world.thread.plan_last {
                     handling.armed = Armed::At(at);
+                    self.unheld = self.unheld.filter(|_| !handling.void);
                     self.schedule = Some(at);
                 } else {
                     self.refold(planner);
@@ -305,7 +307,7 @@ impl Sim {
         let handling = self.planners[planner].handling.as_ref().unwrap();
         let fits = handling.fold.plan_last == self.world.thread.plan_last;
         if let (true, Record::Fact(Fact::TurnStarted(started))) = (fits, &record) {
-            self.turn_over = started.deadline;
+            self.unheld = handling.void.then_some(started.deadline);
         }
         let landed = fits.then(|| self.world.append(leaf, record));
         self.refold(planner);
@@ -350,8 +352,14 @@ impl Sim {
         let sequence = handling.delivery.wake.sequence;
         self.trace.push(format!("{sequence} is acknowledged"));
         self.waiting.retain(|delivery| delivery.wake.sequence != sequence);
-        for other in self.planners.iter_mut().filter_map(|planner| planner.handling.as_mut()) {
-            other.void |= other.delivery.wake.sequence == sequence;
+        let open = self.world.thread.run.as_ref().and_then(|run| run.open.as_ref());
+        for other in &mut self.planners {
+            let same = |handling: &&mut Handling| handling.delivery.wake.sequence == sequence;
+            let Some(handling) = other.handling.as_mut().filter(same) else { continue };
+            handling.void = true;
+            if let Some(open) = open.filter(|open| open.started.owner == other.name) {
+                self.unheld = Some(open.started.deadline);
+            }
         }
     }
 
@@ -497,7 +505,7 @@ impl Sim {
         // tick at the end of its turn alone, until it has armed what its calls need.
         if let Some(due) = earliest_deadline(thread) {
             let open = thread.run.as_ref().is_some_and(|run| run.open.is_some());
-            let latest = due.max(self.turn_over);
+            let latest = self.unheld.map_or(due, |over| over.max(due));
             assert!(open || armed <= latest, "armed for {armed}, due at {due}: {:#?}", self.trace);
         }
     }

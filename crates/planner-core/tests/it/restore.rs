@@ -127,3 +127,16 @@ fn a_tick_that_was_lost_is_no_loss() {
     assert!(says_the_same(&back(known, &journal), &journal));
     assert!(!says_the_same(&back(self::known(), &journal), &journal));
 }
+
+/// A planner that did not know of the loss has decided from records that are gone, and its record
+/// took a number of theirs: a turn that read what is not there, and an end of the run.
+#[test]
+fn a_decision_from_records_that_are_gone_is_void() {
+    let mut thread = journal();
+    put(&mut thread, 3, 'b', finished(1, 7));
+    put(&mut thread, 4, 'b', started(2, 9));
+    let run = thread.run.as_ref().unwrap();
+    assert_eq!((run.number, run.open.as_ref().unwrap().sequence), (1, Sequence(2)));
+    assert_eq!((thread.runs, thread.plan_last), (1, Sequence(4)));
+    assert!(thread.finished.is_none());
+}

@@ -34,7 +34,8 @@ async fn runs(world: &World, from: u32, to: u32) {
         world.message(&run.to_string(), "hello").await;
         let is_end = |record: &Record| matches!(record, Record::Fact(Fact::RunFinished(end)) if end.run == run);
         world.until("the end of the run", is_end).await;
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        // Records are purged only once no worker would begin a call of theirs any more.
+        tokio::time::sleep(std::time::Duration::from_mins(3)).await;
     }
 }
 
