@@ -72,7 +72,10 @@ fn list_of(answer: &Value) -> Option<List> {
 #[async_trait]
 impl Freezes for NatsBus {
     async fn freeze(&self, freeze: Freeze) -> Result<(), BusError> {
-        self.change(|frozen| with(frozen, freeze.clone())).await.map(drop)
+        self.change(|frozen| with(frozen, freeze.clone())).await?;
+        // Workers may still go by a list that they had before.
+        tokio::time::sleep(self.settings.freeze_lag).await;
+        Ok(())
     }
 
     async fn thaw(&self, target: &FreezeTarget) -> Result<bool, BusError> {

@@ -49,7 +49,7 @@ pub(crate) async fn read(
 ) -> Result<Vec<Stored>, BusError> {
     let mut pause = PAUSE;
     for _ in 0..TRIES {
-        let records = batches(bus, thread, from).await?;
+        let records = batches(bus, thread, from, sure(from, floor)).await?;
         if reaches(&records, floor) || !is_at_leader(bus, thread.partition, floor).await? {
             return Ok(records);
         }
@@ -57,6 +57,11 @@ pub(crate) async fn read(
         pause = pause.saturating_mul(2);
     }
     one_by_one(bus, thread, from).await
+}
+
+/// How many records are there for sure: the first one, from which a fold goes on, and the floor.
+fn sure(from: Sequence, floor: Sequence) -> u64 {
+    if from > Sequence::NONE && floor > from { 2 } else { 1 }
 }
 
 /// Whether the records come up to the floor. What lies above it proves that the replica is not
@@ -76,15 +81,17 @@ async fn is_at_leader(
 }
 
 /// Everything from `from` on. The server looks for further records to the end of the stream when a
-/// batch is larger than what exists, so the first answer tells how many there are.
+/// batch is larger than what exists, so only `sure` ones are asked for first; the answer tells how
+/// many are left.
 async fn batches(
     bus: &NatsBus,
     thread: &ThreadRef,
     from: Sequence,
+    sure: u64,
 ) -> Result<Vec<Stored>, BusError> {
     let mut records = Vec::new();
     let mut next = Sequence(from.0.max(1));
-    let mut size = 1;
+    let mut size = sure;
     loop {
         let (batch, left) = batch(bus, thread, next, size).await?;
         let Some(last) = batch.last() else { break };

@@ -47,6 +47,8 @@ pub struct Settings {
     pub longest_start_by: Duration,
     /// How long a registration lasts unless renewed.
     pub offer_ttl: Duration,
+    /// How long a freeze waits before it is answered: as old a list workers may go by.
+    pub freeze_lag: Duration,
     /// The deadline of one request.
     pub request: Duration,
     /// How long to wait for the servers at start.
@@ -68,6 +70,7 @@ impl Settings {
             max_ack_pending: 1_000_000,
             longest_start_by: Duration::from_mins(10),
             offer_ttl: Duration::from_secs(30),
+            freeze_lag: ports::freezes::LAG,
             request: Duration::from_secs(5),
             connect: Duration::from_secs(30),
         }

@@ -1,5 +1,7 @@
 //! What operators hold back.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use proto::freeze::{Freeze, FreezeTarget};
 
@@ -10,8 +12,13 @@ pub const MOST_FREEZES: usize = 256;
 /// The longest reason of a freeze, in bytes.
 pub const LONGEST_REASON: usize = 1024;
 
+/// How old a worker's list may be where asking costs a message for each call, of a call that may be
+/// repeated. A freeze is answered only after this long, so that what it holds back has ended to begin.
+pub const LAG: Duration = Duration::from_millis(250);
+
 /// Freezes. Each is durable once it was answered, and from then on every process sees it: a list is
-/// never older than what was answered before it was asked for.
+/// never older than what was answered before it was asked for, nor one that was asked for [`LAG`] ago
+/// older than a freeze that is answered now.
 #[async_trait]
 pub trait Freezes: Send + Sync {
     /// Freezes; a second freeze of the same target replaces the first. Answers [`BusError::Full`]

@@ -105,6 +105,8 @@ struct Look<'a> {
     begun: Option<Sequence>,
     owner: (Sequence, Owner),
     armed: Armed,
+    /// The fold, where the last step wrote nothing that it would have to contain.
+    at_hand: Option<Arc<Thread>>,
     evaluated: Option<Evaluated>,
     stop_hinted: bool,
     calls_hinted: bool,
@@ -133,6 +135,7 @@ impl<'a> Look<'a> {
             begun: None,
             owner: (Sequence::NONE, Owner::Unasked),
             armed: if by_others { Armed::ByOthers } else { Armed::Unknown },
+            at_hand: None,
             evaluated: None,
             stop_hinted: false,
             calls_hinted: false,
@@ -160,7 +163,10 @@ impl<'a> Look<'a> {
         slot: &'s Mutex<Kept>,
         mut kept: MutexGuard<'s, Kept>,
     ) -> Result<MutexGuard<'s, Kept>, Verdict> {
-        let thread = self.load(&mut kept).await?;
+        let thread = match self.at_hand.take() {
+            Some(thread) => thread,
+            None => self.load(&mut kept).await?,
+        };
         if self.restore(&thread, &mut kept).await? {
             return Ok(kept);
         }
@@ -340,7 +346,7 @@ impl<'a> Look<'a> {
     }
 
     /// Carries a step out; answers when the delivery can be let go.
-    async fn carry(&mut self, thread: &Thread, decision: Decision) -> Option<Verdict> {
+    async fn carry(&mut self, thread: &Arc<Thread>, decision: Decision) -> Option<Verdict> {
         let now = self.shared.clock.now(thread.head.at);
         let carried = match decision.step {
             Step::Fact(fact) => {
@@ -417,9 +423,14 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    async fn arm(&mut self, thread: &Thread, at: Timestamp) -> Option<Verdict> {
+    /// The schedule lies outside the chain and was fenced by it: nothing has to be read again. What
+    /// came meanwhile comes with a delivery of its own.
+    async fn arm(&mut self, thread: &Arc<Thread>, at: Timestamp) -> Option<Verdict> {
         match carry::arm(self.shared, thread, at).await {
-            Ok(Some(at)) => self.armed = Armed::At(at),
+            Ok(Some(at)) => {
+                self.armed = Armed::At(at);
+                self.at_hand = Some(Arc::clone(thread));
+            }
             Ok(None) => return self.note_lost(self.floor).await.err(),
             Err(error) => return Some(bus_failed(&error)),
         }

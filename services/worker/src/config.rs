@@ -74,6 +74,8 @@ pub struct WorkerConfig {
     pub pull_wait: Duration,
     /// How long results are kept; many times the longest deadline of a call.
     pub keep_results: Duration,
+    /// How old the list of freezes may be for a call that may be repeated.
+    pub freeze_lag: Duration,
     /// Between two renewals of the tools on offer.
     pub offer_every: Duration,
     /// For unanswered appends.
@@ -97,6 +99,7 @@ impl WorkerConfig {
             lease: Duration::from_secs(15),
             pull_wait: Duration::from_secs(2),
             keep_results: Duration::from_hours(24),
+            freeze_lag: Duration::ZERO,
             offer_every: Duration::from_secs(10),
             patience: Patience::default(),
             redactor: Redactor::standard(),

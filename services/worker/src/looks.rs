@@ -1,5 +1,7 @@
 //! Finding out what has to be known of a call.
 
+use std::time::Duration;
+
 use ports::BusError;
 use ports::working_memory::Claim;
 use proto::call::Start;
@@ -7,6 +9,8 @@ use proto::envelope::Envelope;
 use proto::fact::Fact;
 use proto::ids::Sequence;
 use proto::record::Record;
+use proto::tool::Effect;
+use tokio::time::Instant;
 use tool_core::breaker::{Breaker, Sample, judge};
 use tool_core::decide::{Gate, History, Kept, Known, Lease, Look, StartState};
 use tool_core::freeze::held;
@@ -119,7 +123,12 @@ impl Case<'_> {
     /// What an operator said before this look holds the call back. A list that cannot be read holds
     /// it back too; one that does not answer now is an error.
     pub(crate) async fn frozen(&self) -> Result<Option<String>, BusError> {
-        let frozen = match self.shared.ports.freezes.frozen().await {
+        let effect = self.call.terms.effect.max(self.tool.contract.effect);
+        let age = match effect {
+            Effect::ReadOnly | Effect::Idempotent => self.shared.config.freeze_lag,
+            Effect::Checkable | Effect::Irreversible => Duration::ZERO,
+        };
+        let frozen = match self.shared.frozen(age).await {
             Ok(frozen) => frozen,
             Err(error) if error.is_transient() => return Err(error),
             Err(error) => {
@@ -127,7 +136,6 @@ impl Case<'_> {
                 return Ok(Some("What operators have frozen cannot be read.".to_owned()));
             }
         };
-        let effect = self.call.terms.effect.max(self.tool.contract.effect);
         Ok(held(&frozen, &self.thread.tenant, &self.call.tool, effect))
     }
 
@@ -140,12 +148,18 @@ impl Case<'_> {
     }
 
     async fn breaker(&self) -> Gate {
-        let working = &self.shared.ports.working;
+        if self.tool.closed.is_fresh() {
+            return Gate::Open;
+        }
+        let (working, asked) = (&self.shared.ports.working, Instant::now());
         let Ok(samples) = working.samples(&self.call.tool).await else { return Gate::Open };
         let samples: Vec<Sample> =
             samples.iter().map(|sample| Sample { at: sample.at, ok: sample.ok }).collect();
         match judge(&samples, self.now()) {
-            Breaker::Closed => Gate::Open,
+            Breaker::Closed => {
+                self.tool.closed.see(asked);
+                Gate::Open
+            }
             Breaker::Open { .. } => Gate::Shut,
             Breaker::HalfOpen => self.probe_of_breaker().await,
         }

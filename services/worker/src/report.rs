@@ -183,5 +183,8 @@ impl Case<'_> {
         if let Err(error) = counted {
             tracing::debug!(%error, "an outcome was not counted");
         }
+        if !ok {
+            self.tool.closed.forget();
+        }
     }
 }

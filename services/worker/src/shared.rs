@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
+use ports::BusError;
+use proto::freeze::Freeze;
 use proto::ids::Nonce;
 use service_runtime::held::Held;
 use service_runtime::server_time::ServerTime;
 use service_runtime::shutdown::Shutdown;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
 
 use crate::config::{WorkerConfig, WorkerPorts};
 use crate::running::Running;
@@ -20,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) running: Running,
     pub(crate) unused: UnusedStarts,
     pub(crate) shutdown: Shutdown,
+    /// What was frozen when it was last asked for.
+    freezes: Mutex<Option<(Instant, Arc<[Freeze]>)>>,
 }
 
 impl Shared {
@@ -33,7 +39,24 @@ impl Shared {
             running: Running::new(),
             unused: UnusedStarts::new(),
             shutdown,
+            freezes: Mutex::default(),
         }
+    }
+
+    /// What is frozen, as it was said no longer than `age` ago. Who comes while somebody asks waits
+    /// for that answer.
+    pub(crate) async fn frozen(&self, age: Duration) -> Result<Arc<[Freeze]>, BusError> {
+        if age.is_zero() {
+            return Ok(self.ports.freezes.frozen().await?.into());
+        }
+        let mut known = self.freezes.lock().await;
+        if let Some((_, frozen)) = known.as_ref().filter(|(at, _)| at.elapsed() < age) {
+            return Ok(Arc::clone(frozen));
+        }
+        let asked = Instant::now();
+        let frozen: Arc<[Freeze]> = self.ports.freezes.frozen().await?.into();
+        *known = Some((asked, Arc::clone(&frozen)));
+        Ok(frozen)
     }
 }
 

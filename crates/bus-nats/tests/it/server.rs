@@ -89,6 +89,8 @@ impl Server {
 
     pub(crate) fn settings(&self) -> Settings {
         Settings {
+            // The suite fills the list, one freeze at a time.
+            freeze_lag: Duration::ZERO,
             ack_wait: Duration::from_secs(1),
             partitions: 2,
             offer_ttl: Duration::from_millis(1500),

@@ -160,6 +160,7 @@ impl Servers {
             // A dead worker's lease ends when its deliveries come again.
             lease: settings.bus.ack_wait,
             drain: settings.life.grace,
+            freeze_lag: ports::freezes::LAG,
             metrics,
             ..WorkerConfig::new(instance, host())
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use expect_test::expect;
-use ports::freezes::Freezes as _;
+use ports::freezes::{Freezes as _, LAG};
 use proto::freeze::{Freeze, FreezeTarget};
 use proto::time::Timestamp;
 use proto::tool::Effect;
@@ -43,6 +43,28 @@ async fn what_may_be_repeated_is_held_back_by_its_name_alone() {
     world.dispatch("b").await;
     world.until("both answers", |world| world.observations().len() == 2).await;
     assert_eq!(world.tool.effects(), [("key-a".to_owned(), 1)], "{}", world.story());
+}
+
+/// Asking for each call that may be repeated would cost a message each; whoever freezes waits this
+/// long before it is said to hold. What must not happen twice is asked for anew each time.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_a_little_old_serves_what_may_be_repeated_and_nothing_else() {
+    for (effect, ran) in [(Effect::Idempotent, 2), (Effect::Irreversible, 1)] {
+        let tool = ScriptedTool::new([Act::Say("1"), Act::Say("2"), Act::Say("3")]);
+        let mut world = World::new(effect, tool);
+        world.freeze_lag = LAG;
+        world.dispatch("a").await;
+        let _worker = world.worker();
+        world.until_acked().await;
+        freeze(&world, FreezeTarget::Tool(world.contract.name.clone())).await;
+        world.dispatch("b").await;
+        world.until("an answer", |world| world.observations().len() == 2).await;
+        assert_eq!(world.tool.effects().len(), ran, "{}", world.story());
+        tokio::time::sleep(LAG).await;
+        world.dispatch("c").await;
+        world.until("an answer", |world| world.observations().len() == 3).await;
+        assert_eq!(world.tool.effects().len(), ran, "{}", world.story());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -41,6 +41,8 @@ pub(crate) struct World {
     planner: BusHandle,
     thread: ThreadRef,
     workers: u64,
+    /// Of workers that begin from here on.
+    pub(crate) freeze_lag: Duration,
 }
 
 /// A worker that runs.
@@ -86,7 +88,8 @@ impl World {
             tenant: TenantId::new("acme").unwrap(),
             thread: ThreadId::from_parts(1, 1),
         };
-        Self { bus, tool, contract: contract(effect), probe: None, planner, thread, workers: 0 }
+        let (contract, freeze_lag) = (contract(effect), Duration::ZERO);
+        Self { bus, tool, contract, probe: None, planner, thread, workers: 0, freeze_lag }
     }
 
     pub(crate) fn with_probe(self, probe: ScriptedTool) -> Self {
@@ -106,7 +109,8 @@ impl World {
             None => None,
         };
         tools.add(Tool::new(self.contract.clone(), Arc::new(self.tool.clone()), probe).unwrap());
-        let config = WorkerConfig { slots: 4, ..WorkerConfig::new(name, "host") };
+        let freeze_lag = self.freeze_lag;
+        let config = WorkerConfig { slots: 4, freeze_lag, ..WorkerConfig::new(name, "host") };
         let worker = Worker::new(ports, tools, config);
         let shutdown = Shutdown::new();
         let mut tasks = TaskSet::new();
