@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::api::{ApiError, ask};
 use crate::layout::{self, Known};
 use crate::refusal::ConnectError;
+use crate::replies::Replies;
 use crate::settings::{Login, Settings};
 
 /// The bus over NATS; clones share the connection.
@@ -21,6 +22,7 @@ pub struct NatsBus {
     pub(crate) client: Client,
     pub(crate) settings: Arc<Settings>,
     pub(crate) known: Arc<Known>,
+    pub(crate) replies: Arc<Replies>,
     /// Counts lost connections, so that pulls that died with one are not waited for.
     pub(crate) lost: watch::Receiver<u64>,
 }
@@ -46,7 +48,10 @@ impl NatsBus {
     pub(crate) async fn reach(settings: Settings) -> Result<Self, ConnectError> {
         let (losses, lost) = watch::channel(0);
         let client = reach(&settings, losses).await?;
-        Ok(Self { client, settings: Arc::new(settings), known: Arc::default(), lost })
+        let replies = Replies::new(&client).await;
+        let replies = replies.map_err(|error| BusError::Unavailable(error.to_string()))?;
+        let replies = Arc::new(replies);
+        Ok(Self { client, settings: Arc::new(settings), known: Arc::default(), replies, lost })
     }
 
     fn check_version(&self) -> Result<(), ConnectError> {

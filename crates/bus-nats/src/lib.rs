@@ -8,7 +8,7 @@
 //!
 //! - [`settings`], `connect`, [`refusal`]: how to get there, and why one does not
 //! - `layout`: streams, consumers and buckets, created and migrated idempotently
-//! - `api`: requests and answers of the server
+//! - `api`, `replies`: requests and answers of the server
 //! - `journal`, `reads`, `schedules`: records
 //! - `queues`: deliveries
 //! - `live`, `artifacts`, `registry`, `freezes`
@@ -28,8 +28,10 @@ mod queues;
 mod reads;
 pub mod refusal;
 mod registry;
+mod replies;
 mod schedules;
 pub mod settings;
+mod task;
 pub mod watch;
 
 pub use connect::NatsBus;

@@ -12,9 +12,10 @@ use ports::live::{Answering, Holds, Live, OwnerAnswer, Subscription, Topic};
 use proto::ids::{InstanceId, Partition, TenantId, ThreadRef};
 use proto::live::HeldQuestion;
 use proto::subject::{control_subject, live_subject};
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::broadcast;
 
 use crate::connect::NatsBus;
+use crate::task::Task;
 
 /// Says which stream the thread of a hint lives on.
 const PARTITION: &str = "Sy-Partition";
@@ -53,25 +54,6 @@ async fn forward(mut messages: Subscriber, readers: broadcast::Sender<(ThreadRef
         {
             return;
         }
-    }
-}
-
-/// A task that ends with its owner, after it has told the server that nobody listens any more.
-struct Task {
-    _stop: oneshot::Sender<()>,
-}
-
-impl Task {
-    #[expect(clippy::disallowed_methods, reason = "the task ends when its owner is dropped")]
-    fn start(work: impl Future<Output = ()> + Send + 'static) -> Self {
-        let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = work => {}
-                _ = stopped => {}
-            }
-        });
-        Self { _stop: stop }
     }
 }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use async_nats::{Message, StatusCode};
 use bytes::Bytes;
-use futures_util::StreamExt;
 use ports::BusError;
 use ports::journal::Stored;
 use proto::ids::{Partition, Sequence, ThreadRef};
@@ -115,13 +114,17 @@ async fn batch(
 ) -> Result<(Vec<Stored>, u64), BusError> {
     let mut lost = bus.lost.clone();
     lost.mark_unchanged();
-    let inbox = bus.client.new_inbox();
-    let mut answers = bus.client.subscribe(inbox.clone()).await.map_err(unavailable)?;
+    // The last answer of a batch that is not full tells only that it has ended.
+    let most = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
+    let mut answers = bus.replies.expect(most);
     let filter = format!("{}.>", thread_prefix(thread));
     let query = json!({ "seq": from.0, "next_by_subj": filter, "batch": size });
     let subject = format!("$JS.API.DIRECT.GET.{}", stream_name(thread.partition));
     let payload = Bytes::from(query.to_string());
-    bus.client.publish_with_reply(subject, inbox, payload).await.map_err(unavailable)?;
+    bus.client
+        .publish_with_reply(subject, answers.subject.clone(), payload)
+        .await
+        .map_err(unavailable)?;
     let mut records = Vec::new();
     let mut left = 0;
     loop {

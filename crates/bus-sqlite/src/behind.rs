@@ -86,17 +86,18 @@ impl Behind {
         self.0.with(|state| state.texts.get(thread).cloned())
     }
 
-    /// Counts an outcome. Age is judged by the newest sample, not by a clock of ours.
-    pub(crate) fn add_sample(&self, tool: &ToolName, sample: Sample, window: Duration) -> Then {
+    /// Counts outcomes. Age is judged by the newest sample, not by a clock of ours.
+    pub(crate) fn add_samples(&self, tool: &ToolName, told: &[Sample], window: Duration) -> Then {
         self.0.with(|state| {
             state.changes = state.changes.saturating_add(1);
             state.sampled.insert(tool.clone(), state.changes);
             let samples = state.samples.entry(tool.clone()).or_default();
-            let place = samples.partition_point(|known| known.at <= sample.at);
-            samples.insert(place, sample);
-            let newest = samples.last().map_or(sample.at, |newest| newest.at);
-            let oldest = newest.before(window);
-            let over = samples.partition_point(|known| known.at < oldest);
+            for sample in told {
+                let place = samples.partition_point(|known| known.at <= sample.at);
+                samples.insert(place, *sample);
+            }
+            let newest = samples.last().map_or(Timestamp::default(), |newest| newest.at);
+            let over = samples.partition_point(|known| known.at < newest.before(window));
             let surplus = samples.len().saturating_sub(SAMPLES);
             samples.drain(..over.max(surplus));
             state.tell()
@@ -233,7 +234,7 @@ mod tests {
         let (behind, tool) = (Behind::default(), ToolName::new("probe").unwrap());
         let window = Duration::from_millis(100);
         for sample in [sample(1000, true), sample(950, false), sample(899, false)] {
-            behind.add_sample(&tool, sample, window);
+            behind.add_samples(&tool, &[sample], window);
         }
         assert_eq!(behind.samples(&tool), [sample(950, false), sample(1000, true)]);
     }

@@ -140,13 +140,13 @@ impl WorkingMemory for SqliteBus {
         Ok(newer(waits, written))
     }
 
-    async fn add_sample(
+    async fn add_samples(
         &self,
         tool: &ToolName,
-        sample: Sample,
+        samples: &[Sample],
         window: Duration,
     ) -> Result<(), BusError> {
-        match self.inner.behind.add_sample(tool, sample, window) {
+        match self.inner.behind.add_samples(tool, samples, window) {
             Then::Nothing => Ok(()),
             Then::Tell | Then::Wait => self.inner.writer.send(Message::Behind),
         }

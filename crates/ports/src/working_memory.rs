@@ -109,11 +109,11 @@ pub trait WorkingMemory: Send + Sync {
     /// The kept text.
     async fn turn_text(&self, thread: &ThreadRef) -> Result<Option<TurnText>, BusError>;
 
-    /// Counts an outcome for a tool's breaker; samples older than `window` are dropped.
-    async fn add_sample(
+    /// Counts outcomes for a tool's breaker; samples older than `window` are dropped.
+    async fn add_samples(
         &self,
         tool: &ToolName,
-        sample: Sample,
+        samples: &[Sample],
         window: Duration,
     ) -> Result<(), BusError>;
 

@@ -111,12 +111,25 @@ impl RedisMemory {
         self.link.ask(&command, Again::Once).await
     }
 
+    /// Sets a value where there is none; answers whether it did. Sent twice after a lost connection,
+    /// the second may find the first: whoever asks then reads what is there.
+    async fn set_first(&self, key: &str, value: &[u8], keep: Duration) -> Result<bool, BusError> {
+        let mut command = redis::cmd("SET");
+        command.arg(key).arg(value).arg("NX").arg("PX").arg(span(keep));
+        let set: Option<String> = self.link.ask(&command, Again::Once).await?;
+        Ok(set.is_some())
+    }
+
     async fn lease(
         &self,
         key: &str,
         holder: &InstanceId,
         lease: Duration,
     ) -> Result<Claim, BusError> {
+        // Most claims are the first of their call, for which a plain command does.
+        if self.set_first(key, holder.as_str().as_bytes(), lease).await? {
+            return Ok(Claim::Won);
+        }
         let mut command = script(scripts::CLAIM, &[key]);
         command.arg(holder.as_str()).arg(span(lease));
         let (won, by, left): (i64, String, i64) = self.link.ask(&command, Again::Once).await?;
@@ -212,7 +225,11 @@ impl WorkingMemory for RedisMemory {
         keep: Duration,
     ) -> Result<Bytes, BusError> {
         check_size(observation.len())?;
-        let mut command = script(scripts::KEEP_FIRST, &[&self.keys.done(thread, call)]);
+        let key = self.keys.done(thread, call);
+        if self.set_first(&key, &observation, keep).await? {
+            return Ok(observation);
+        }
+        let mut command = script(scripts::KEEP_FIRST, &[&key]);
         command.arg(observation.as_ref()).arg(span(keep));
         let kept: Option<Vec<u8>> = self.link.ask(&command, Again::Once).await?;
         Ok(kept.map_or(observation, Bytes::from))
@@ -274,18 +291,23 @@ impl WorkingMemory for RedisMemory {
         }))
     }
 
-    async fn add_sample(
+    async fn add_samples(
         &self,
         tool: &ToolName,
-        sample: Sample,
+        samples: &[Sample],
         window: Duration,
     ) -> Result<(), BusError> {
+        if samples.is_empty() {
+            return Ok(());
+        }
         let keys = [&*self.keys.samples(tool), &*self.keys.sample_count(tool)];
-        let mut command = script(scripts::ADD_SAMPLE, &keys);
+        let mut command = script(scripts::ADD_SAMPLES, &keys);
         // Samples are timed by their bus, keys by this server: an hour is for their difference.
         let keep = window.saturating_add(Duration::from_hours(1));
-        command.arg(sample.at.0).arg(i64::from(sample.ok));
-        command.arg(span(window)).arg(span(keep)).arg(MOST_SAMPLES);
+        command.arg(span(window)).arg(span(keep)).arg(MOST_SAMPLES).arg(samples.len());
+        for sample in samples.iter().rev().take(MOST_SAMPLES).rev() {
+            command.arg(sample.at.0).arg(i64::from(sample.ok));
+        }
         self.link.ask(&command, Again::Never).await
     }
 

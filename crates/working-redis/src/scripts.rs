@@ -31,13 +31,17 @@ redis.call('HSET', KEYS[1], 'sequence', ARGV[1], unpack(ARGV, 3))
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1";
 
-/// Counts a sample: samples, count; time, `1` or `0`, window, milliseconds to keep, most samples.
-pub(crate) const ADD_SAMPLE: &str = "\
-local n = redis.call('INCR', KEYS[2])
-redis.call('ZADD', KEYS[1], ARGV[1], ARGV[1] .. ':' .. ARGV[2] .. ':' .. n)
+/// Counts samples: samples, count; window, milliseconds to keep, most samples, how many follow;
+/// time, `1` or `0`, ….
+pub(crate) const ADD_SAMPLES: &str = "\
+local n = redis.call('INCRBY', KEYS[2], ARGV[4])
+for i = 5, #ARGV, 2 do
+redis.call('ZADD', KEYS[1], ARGV[i], ARGV[i] .. ':' .. ARGV[i + 1] .. ':' .. n)
+n = n - 1
+end
 local newest = redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. string.format('%.0f', newest - ARGV[3]))
-redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -ARGV[5] - 1)
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
-redis.call('PEXPIRE', KEYS[2], ARGV[4])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. string.format('%.0f', newest - ARGV[1]))
+redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -ARGV[3] - 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return 1";

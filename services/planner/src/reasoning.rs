@@ -157,7 +157,10 @@ impl<'a> Turn<'a> {
                             return self.seal(SealReason::HandedBack).await;
                         }
                         Some(_) => return self.seal(SealReason::Interrupted).await,
-                        None => self.live.reset(),
+                        None => {
+                            self.live.reset();
+                            self.speech.begin_anew();
+                        }
                     }
                 }
             }

@@ -28,6 +28,8 @@ pub(crate) struct Speech<'a> {
     spoke: Option<Instant>,
     kept: Instant,
     keep_after: Duration,
+    /// How much of text and reasoning working memory knows; without a word nothing is to be known.
+    known: (usize, usize),
 }
 
 impl<'a> Speech<'a> {
@@ -49,6 +51,7 @@ impl<'a> Speech<'a> {
             spoke: None,
             kept,
             keep_after: KEEP,
+            known: (0, 0),
         }
     }
 
@@ -99,14 +102,25 @@ impl<'a> Speech<'a> {
         }
     }
 
+    /// The reply is asked for again: what is known of the first one counts for nothing.
+    pub(crate) fn begin_anew(&mut self) {
+        self.known = (usize::MAX, usize::MAX);
+    }
+
     /// Lets working memory know the words so far. All of them are written each time, so the longer
-    /// that takes, the more rarely it is done.
+    /// that takes, the more rarely it is done. What is known already is not written again: words only
+    /// grow, until they begin anew.
     pub(crate) async fn keep_now(&mut self, words: (&str, &str)) {
+        let lengths = (words.0.len(), words.1.len());
+        if lengths == self.known {
+            return;
+        }
         let began = Instant::now();
         let (text, reasoning) = (words.0.to_owned(), words.1.to_owned());
         let text = TurnText { started: self.started, text, reasoning };
-        if let Err(error) = self.working.keep_turn_text(self.place, text).await {
-            tracing::debug!(%error, "the text of the turn was not kept");
+        match self.working.keep_turn_text(self.place, text).await {
+            Ok(()) => self.known = lengths,
+            Err(error) => tracing::debug!(%error, "the text of the turn was not kept"),
         }
         self.kept = Instant::now();
         self.keep_after = began.elapsed().saturating_mul(SHARE).max(KEEP);

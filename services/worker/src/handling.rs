@@ -103,7 +103,10 @@ async fn work(
     case.again = delivery.count > 1;
     case.traceparent = traceparent;
     let settled = Box::pin(case.work()).instrument(span).await;
-    case.release().await;
+    // Nobody works again on a call that has its answer, so its lease may end by itself.
+    if !matches!(settled, Ok(Settled::Ack)) {
+        case.release().await;
+    }
     settled
 }
 

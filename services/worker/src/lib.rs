@@ -12,7 +12,7 @@
 //! - `handling`: one delivery; `case`: one call, step by step, with `looks`, `attempt`, `starting`
 //!   and `report`
 //! - [`executor`]: how one attempt is carried out; [`metrics`]: what is counted
-//! - `held`, `running`, `server_time`, `shared`
+//! - `breaker`, `running`, `shared`
 
 pub mod config;
 pub mod executor;
@@ -21,6 +21,7 @@ pub mod tools;
 pub mod worker;
 
 mod attempt;
+mod breaker;
 mod case;
 mod handling;
 mod hints;

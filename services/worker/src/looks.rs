@@ -148,16 +148,17 @@ impl Case<'_> {
     }
 
     async fn breaker(&self) -> Gate {
-        if self.tool.closed.is_fresh() {
+        if self.tool.breaker.is_closed() {
             return Gate::Open;
         }
+        self.tell(&self.tool.breaker.untold()).await;
         let (working, asked) = (&self.shared.ports.working, Instant::now());
         let Ok(samples) = working.samples(&self.call.tool).await else { return Gate::Open };
         let samples: Vec<Sample> =
             samples.iter().map(|sample| Sample { at: sample.at, ok: sample.ok }).collect();
         match judge(&samples, self.now()) {
             Breaker::Closed => {
-                self.tool.closed.see(asked);
+                self.tool.breaker.see_closed(asked);
                 Gate::Open
             }
             Breaker::Open { .. } => Gate::Shut,

@@ -178,13 +178,20 @@ impl Case<'_> {
     /// Counts an end for the tool's breaker.
     pub(crate) async fn sample(&self, end: &End) {
         let Some(ok) = end.sample() else { return };
-        let sample = Sample { at: self.now(), ok };
-        let counted = self.shared.ports.working.add_sample(&self.call.tool, sample, WINDOW).await;
-        if let Err(error) = counted {
-            tracing::debug!(%error, "an outcome was not counted");
-        }
+        self.tell(&self.tool.breaker.count(Sample { at: self.now(), ok })).await;
         if !ok {
-            self.tool.closed.forget();
+            self.tool.breaker.forget();
+        }
+    }
+
+    /// Lets all workers of the tool know of outcomes.
+    pub(crate) async fn tell(&self, samples: &[Sample]) {
+        if samples.is_empty() {
+            return;
+        }
+        let told = self.shared.ports.working.add_samples(&self.call.tool, samples, WINDOW).await;
+        if let Err(error) = told {
+            tracing::debug!(%error, "an outcome was not counted");
         }
     }
 }

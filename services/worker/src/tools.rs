@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use argument_check::{ArgumentCheck, BadSchema, describe};
 use proto::call::ToolCall;
 use proto::ids::ToolName;
 use proto::tool::ToolContract;
-use tokio::time::Instant;
 
+use crate::breaker::BreakerView;
 use crate::executor::Executor;
 
 /// One tool: what it promises, and what carries it out.
@@ -21,37 +20,7 @@ pub struct Tool {
     pub(crate) probe: Option<Arc<dyn Executor>>,
     check: ArgumentCheck,
     result: Option<ArgumentCheck>,
-    pub(crate) closed: SeenClosed,
-}
-
-/// How long a breaker that was seen closed is taken to be so. The samples of a busy tool are many,
-/// and successes never open it: a failure that happens here ends this at once, one elsewhere is
-/// noticed after it.
-const FRESH: Duration = Duration::from_millis(250);
-
-/// When the tool's breaker was last seen closed.
-#[derive(Debug, Default)]
-pub(crate) struct SeenClosed(Mutex<Option<Instant>>);
-
-impl SeenClosed {
-    /// Whether it may be taken to be closed.
-    pub(crate) fn is_fresh(&self) -> bool {
-        self.at().is_some_and(|at| at.elapsed() < FRESH)
-    }
-
-    /// Judged closed by samples that were asked for at `asked`.
-    pub(crate) fn see(&self, asked: Instant) {
-        *self.at() = Some(asked);
-    }
-
-    /// The tool failed.
-    pub(crate) fn forget(&self) {
-        *self.at() = None;
-    }
-
-    fn at(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    pub(crate) breaker: BreakerView,
 }
 
 impl fmt::Debug for Tool {
@@ -70,7 +39,7 @@ impl Tool {
     ) -> Result<Self, BadSchema> {
         let check = ArgumentCheck::new(&contract.parameters)?;
         let result = contract.result_schema.as_ref().map(ArgumentCheck::of_any).transpose()?;
-        Ok(Self { contract, executor, probe, check, result, closed: SeenClosed::default() })
+        Ok(Self { contract, executor, probe, check, result, breaker: BreakerView::default() })
     }
 
     /// The check of its results, when it promises a schema for them.

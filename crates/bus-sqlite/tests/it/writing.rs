@@ -170,7 +170,7 @@ async fn acks_texts_and_samples_are_written_when_the_bus_closes() {
     bus.keep_turn_text(&thread(1), text.clone()).await.unwrap();
     let tool = ToolName::new("probe").unwrap();
     let sample = Sample { at: Timestamp(5), ok: false };
-    bus.add_sample(&tool, sample, PATIENCE).await.unwrap();
+    bus.add_samples(&tool, &[sample], PATIENCE).await.unwrap();
     drop(bus);
     let bus = place.open();
     assert_eq!(bus.pull(&INBOX, 1, Duration::ZERO).await, Ok(vec![]));

@@ -240,13 +240,13 @@ pub async fn samples_come_oldest_first(world: &dyn MemoryWorld) -> Outcome {
     let (one, other) = (world.peer().await, world.peer().await);
     let probe = tool("probe");
     same("nothing yet", one.samples(&probe).await?, vec![])?;
-    one.add_sample(&probe, sample(2_000, true), LONG).await?;
-    other.add_sample(&probe, sample(1_000, false), LONG).await?;
-    one.add_sample(&probe, sample(3_000, false), LONG).await?;
-    // Two outcomes of one moment are two samples.
-    one.add_sample(&probe, sample(3_000, false), LONG).await?;
-    let wanted =
-        vec![sample(1_000, false), sample(2_000, true), sample(3_000, false), sample(3_000, false)];
+    one.add_samples(&probe, &[sample(2_000, true)], LONG).await?;
+    other.add_samples(&probe, &[sample(1_000, false)], LONG).await?;
+    // Two outcomes of one moment are two samples, told together or not.
+    one.add_samples(&probe, &[sample(3_000, false), sample(3_000, false)], LONG).await?;
+    one.add_samples(&probe, &[sample(3_000, false)], LONG).await?;
+    let last = [sample(3_000, false); 3];
+    let wanted = [&[sample(1_000, false), sample(2_000, true)], &last[..]].concat();
     same("the samples", other.samples(&probe).await?, wanted)
 }
 
@@ -255,7 +255,7 @@ pub async fn old_samples_are_dropped(world: &dyn MemoryWorld) -> Outcome {
     let one = world.peer().await;
     let (probe, window) = (tool("probe"), Duration::from_secs(1));
     for at in [1_000, 1_500, 2_400] {
-        one.add_sample(&probe, sample(at, true), window).await?;
+        one.add_samples(&probe, &[sample(at, true)], window).await?;
     }
     same("the samples", one.samples(&probe).await?, vec![sample(1_500, true), sample(2_400, true)])
 }
@@ -263,7 +263,7 @@ pub async fn old_samples_are_dropped(world: &dyn MemoryWorld) -> Outcome {
 /// A tool's failures are its own.
 pub async fn samples_are_told_apart_by_tool(world: &dyn MemoryWorld) -> Outcome {
     let one = world.peer().await;
-    one.add_sample(&tool("probe"), sample(1, false), LONG).await?;
+    one.add_samples(&tool("probe"), &[sample(1, false)], LONG).await?;
     same("another tool", one.samples(&tool("restart")).await?, vec![])
 }
 

@@ -87,13 +87,13 @@ impl WorkingMemory for BusHandle {
         forward!(self, of_thread(OpKind::Recall, thread), turn_text(thread))
     }
 
-    async fn add_sample(
+    async fn add_samples(
         &self,
         tool: &ToolName,
-        sample: Sample,
+        samples: &[Sample],
         window: Duration,
     ) -> Result<(), BusError> {
-        forward!(self, plain(OpKind::Remember), add_sample(tool, sample, window))
+        forward!(self, plain(OpKind::Remember), add_samples(tool, samples, window))
     }
 
     async fn samples(&self, tool: &ToolName) -> Result<Vec<Sample>, BusError> {

@@ -254,19 +254,18 @@ impl WorkingMemory for MemoryWorkingMemory {
         }
     }
 
-    async fn add_sample(
+    async fn add_samples(
         &self,
         tool: &ToolName,
-        sample: Sample,
+        samples: &[Sample],
         window: Duration,
     ) -> Result<(), BusError> {
         let mut memory = self.memory.lock();
-        let mut samples = memory.samples(tool);
-        samples.push(sample);
-        samples.sort_by_key(|sample| sample.at);
-        let newest = samples.last().map_or(sample.at, |newest| newest.at);
-        samples.retain(|kept| newest.0.saturating_sub(kept.at.0) <= millis(window));
-        memory.set(Key::Samples(tool.clone()), Some(Value::Samples(samples)));
+        let mut kept = [memory.samples(tool).as_slice(), samples].concat();
+        kept.sort_by_key(|sample| sample.at);
+        let newest = kept.last().map_or(Timestamp::default(), |newest| newest.at);
+        kept.retain(|sample| newest.0.saturating_sub(sample.at.0) <= millis(window));
+        memory.set(Key::Samples(tool.clone()), Some(Value::Samples(kept)));
         Ok(())
     }
 

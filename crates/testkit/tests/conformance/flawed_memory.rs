@@ -165,14 +165,14 @@ impl WorkingMemory for FlawedMemory {
         self.inner.turn_text(thread).await
     }
 
-    async fn add_sample(
+    async fn add_samples(
         &self,
         tool: &ToolName,
-        sample: Sample,
+        samples: &[Sample],
         window: Duration,
     ) -> Result<(), BusError> {
         let window = self.stretched("old_samples_are_dropped", window);
-        self.inner.add_sample(&self.tool(tool), sample, window).await
+        self.inner.add_samples(&self.tool(tool), samples, window).await
     }
 
     async fn samples(&self, tool: &ToolName) -> Result<Vec<Sample>, BusError> {

@@ -31,7 +31,7 @@ async fn after_everything_was_forgotten_all_goes_on() {
         assert_eq!(claim, Ok(Claim::Won));
         memory.keep_snapshot(&thread(), state.clone()).await.unwrap();
         memory.keep_turn_text(&thread(), text(3)).await.unwrap();
-        memory.add_sample(&tool, sample, LONG).await.unwrap();
+        memory.add_samples(&tool, &[sample], LONG).await.unwrap();
         memory.set_active(&thread(), Some(Timestamp(1))).await.unwrap();
         assert_eq!(memory.take_probe(&tool, &worker("w1"), LONG).await, Ok(true));
         assert_eq!(server.command(&["FLUSHALL"]).await, "+OK");
@@ -51,7 +51,7 @@ async fn nothing_stays_for_ever() {
     let server = Server::start(&program).await;
     let (memory, tool) = (server.memory().await, ToolName::new("probe").unwrap());
     memory.keep_turn_text(&thread(), text(3)).await.unwrap();
-    memory.add_sample(&tool, Sample { at: Timestamp(1), ok: true }, LONG).await.unwrap();
+    memory.add_samples(&tool, &[Sample { at: Timestamp(1), ok: true }], LONG).await.unwrap();
     let state = Snapshot { sequence: Sequence(9), payload: Bytes::new() };
     memory.keep_snapshot(&thread(), state).await.unwrap();
     memory.keep_done(&thread(), &call(), Bytes::new(), LONG).await.unwrap();

@@ -69,7 +69,7 @@ async fn an_answer_that_was_cut_off_repeats_what_may_be_repeated_and_nothing_els
     let tool = ToolName::new("probe").unwrap();
     let sample = Sample { at: Timestamp(1), ok: false };
     proxy.set(Way::CutsOneAnswer);
-    let counted = behind.add_sample(&tool, sample, LONG).await.unwrap_err();
+    let counted = behind.add_samples(&tool, &[sample], LONG).await.unwrap_err();
     assert!(counted.is_transient(), "{counted}");
     assert_eq!(memory.samples(&tool).await, Ok(vec![sample]));
     until_it_answers(&behind).await;

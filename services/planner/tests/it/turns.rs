@@ -97,6 +97,33 @@ async fn a_planner_killed_after_a_dispatch_is_replaced_and_its_turn_sealed() {
     assert_eq!(trace.matches("call:look").count(), 1, "{trace}");
 }
 
+/// Words of a reply that broke and was asked for again are no words of the turn, also when the second
+/// reply has come as far as the first.
+#[tokio::test(start_paused = true)]
+async fn a_sealed_turn_keeps_the_words_of_the_last_reply() {
+    let tries = Arc::new(AtomicU32::new(0));
+    let model = ScriptedModel::new(move |request| {
+        let wait = Step::Wait(Duration::from_secs(1));
+        Ok(match (turns_of(request), tries.fetch_add(1, Ordering::Relaxed)) {
+            (0, 0) => vec![text("on"), wait, text("e"), Step::Break(failed(true))],
+            (0, _) => vec![text("two"), call(0, "look", Map::new()), wait, end(Finish::Stop)],
+            _ => vec![text("Done."), end(Finish::Stop)],
+        })
+    });
+    let mut world = World::new(model).await;
+    world.planner("planner-a", 1);
+    world.message("1", "look").await;
+    world.until("the dispatch", |record| matches!(record, Record::ToolCall(_))).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    world.bus.kill(&name("planner-a"));
+    world.planner("planner-b", 2);
+    world.worker("look");
+    let sealed =
+        world.until("the seal", |record| matches!(record, Record::Fact(Fact::TurnSealed(_)))).await;
+    let Record::Fact(Fact::TurnSealed(sealed)) = sealed else { panic!("{sealed:?}") };
+    assert_eq!((sealed.text.as_str(), sealed.why), ("two", SealReason::OwnerLost));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_planner_killed_before_a_dispatch_costs_one_more_start() {
     let model = ScriptedModel::new(|_| {

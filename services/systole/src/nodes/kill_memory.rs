@@ -87,13 +87,13 @@ impl WorkingMemory for KillMemory {
         self.inner.turn_text(thread).await
     }
 
-    async fn add_sample(
+    async fn add_samples(
         &self,
         tool: &ToolName,
-        sample: Sample,
+        samples: &[Sample],
         window: Duration,
     ) -> Result<(), BusError> {
-        self.inner.add_sample(tool, sample, window).await
+        self.inner.add_samples(tool, samples, window).await
     }
 
     async fn samples(&self, tool: &ToolName) -> Result<Vec<Sample>, BusError> {

@@ -78,7 +78,7 @@ impl WorkingMemory for NoWorkingMemory {
         Ok(None)
     }
 
-    async fn add_sample(&self, _: &ToolName, _: Sample, _: Duration) -> Result<(), BusError> {
+    async fn add_samples(&self, _: &ToolName, _: &[Sample], _: Duration) -> Result<(), BusError> {
         Ok(())
     }
 

@@ -1,0 +1,102 @@
+//! What a worker knows of its tool's breaker without asking working memory for each call.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ports::working_memory::Sample;
+use tokio::time::Instant;
+
+/// How old this knowledge may be. The samples of a busy tool are many, and successes never open a
+/// breaker: a failure that happens here is told at once and ends it, one elsewhere is noticed after it.
+const FRESH: Duration = Duration::from_millis(250);
+/// Outcomes that wait to be told, at most.
+const WAITING: usize = 256;
+
+/// A breaker that was seen closed, and good outcomes that working memory has not been told.
+#[derive(Debug, Default)]
+pub(crate) struct BreakerView(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    closed: Option<Instant>,
+    untold: Vec<Sample>,
+    untold_since: Option<Instant>,
+}
+
+impl BreakerView {
+    /// Whether it may be taken to be closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().closed.is_some_and(|at| at.elapsed() < FRESH)
+    }
+
+    /// Judged closed by samples that were asked for at `asked`.
+    pub(crate) fn see_closed(&self, asked: Instant) {
+        self.state().closed = Some(asked);
+    }
+
+    /// The tool failed.
+    pub(crate) fn forget(&self) {
+        self.state().closed = None;
+    }
+
+    /// Counts an outcome; answers with those that have to be told now. The last good ones of a tool
+    /// that then rests are told with its next call.
+    pub(crate) fn count(&self, sample: Sample) -> Vec<Sample> {
+        let mut state = self.state();
+        state.untold.push(sample);
+        let since = *state.untold_since.get_or_insert_with(Instant::now);
+        let due = !sample.ok || state.untold.len() >= WAITING || since.elapsed() >= FRESH;
+        if due { state.take() } else { Vec::new() }
+    }
+
+    /// Outcomes that were not told yet.
+    pub(crate) fn untold(&self) -> Vec<Sample> {
+        self.state().take()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take(&mut self) -> Vec<Sample> {
+        self.untold_since = None;
+        std::mem::take(&mut self.untold)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::time::Timestamp;
+
+    use super::*;
+
+    const fn sample(at: i64, ok: bool) -> Sample {
+        Sample { at: Timestamp(at), ok }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn good_outcomes_are_told_together_and_a_bad_one_at_once() {
+        let view = BreakerView::default();
+        assert_eq!(view.count(sample(1, true)), []);
+        assert_eq!(view.count(sample(2, false)), [sample(1, true), sample(2, false)]);
+        assert_eq!(view.count(sample(3, true)), []);
+        tokio::time::advance(FRESH).await;
+        assert_eq!(view.count(sample(4, true)), [sample(3, true), sample(4, true)]);
+        assert_eq!(view.untold(), []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closed_is_believed_for_a_while_and_until_the_tool_fails() {
+        let view = BreakerView::default();
+        assert!(!view.is_closed());
+        view.see_closed(Instant::now());
+        assert!(view.is_closed());
+        view.forget();
+        assert!(!view.is_closed());
+        view.see_closed(Instant::now());
+        tokio::time::advance(FRESH).await;
+        assert!(!view.is_closed());
+    }
+}
