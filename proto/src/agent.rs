@@ -1,5 +1,6 @@
 //! What an agent promises: its file, checked and filled with defaults.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -119,10 +120,27 @@ pub struct Agent {
     /// What the model costs; without it money counts only where the provider tells the cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// What models cost, by their names; those of the fallbacks, and what `price` does not say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prices: BTreeMap<String, Price>,
     /// How long an approval may wait, in milliseconds.
     pub approval_ms: u64,
     /// Hash over the agent's file.
     pub fingerprint: Fingerprint,
+}
+
+impl Agent {
+    /// What a model costs, when that is known.
+    pub fn price_of(&self, model: &str) -> Option<Price> {
+        let own = self.price.filter(|_| model == self.model);
+        own.or_else(|| self.prices.get(model).copied())
+    }
+
+    /// The models that it may ask and whose price nobody knows.
+    pub fn unpriced(&self) -> Vec<&str> {
+        let models = std::iter::once(&self.model).chain(&self.fallbacks).map(String::as_str);
+        models.filter(|model| self.price_of(model).is_none()).collect()
+    }
 }
 
 /// What a model costs, in billionths of a US dollar per token.

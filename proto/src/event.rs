@@ -11,6 +11,7 @@ use crate::fact::{EndReason, Fact, Outcome, RunFinished, SealReason, Usage};
 use crate::ids::{AgentName, ArgumentsHash, Sequence, ThreadId, ToolCallId};
 use crate::input::InputBody;
 use crate::live::Channel;
+use crate::notice::{Deadline, Next};
 use crate::observation::{Observation, Receipt};
 use crate::phase::{Phase, Waiting};
 use crate::record::{Placed, Record};
@@ -74,6 +75,30 @@ pub enum Event {
         offset: u64,
         /// The piece.
         delta: String,
+    },
+    /// A deadline ran out. The model is told nothing of it, other than the answer of a call that was
+    /// closed.
+    DeadlinePassed {
+        /// Which.
+        deadline: Deadline,
+        /// What happens.
+        next: Next,
+        /// The turn, when it is one of a reply.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<u32>,
+        /// The call, when it is the deadline of one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<ToolCallId>,
+    },
+    /// A model request waits before it is made, and why; without words it waits no more.
+    Waiting {
+        /// The turn.
+        turn: u32,
+        /// Why, for people.
+        because: String,
+        /// How long at most from now, in milliseconds, when that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most_ms: Option<u64>,
     },
     /// The reply is complete.
     TurnCompleted {
@@ -274,14 +299,20 @@ fn fact_events(fact: &Fact) -> Vec<Event> {
             let sealed = Event::TurnSealed { run, turn, text, calls, why };
             std::iter::once(sealed).chain(answered).collect()
         }
-        Fact::CallClosed { observation } => vec![observation_event(observation)],
+        Fact::CallClosed { observation } => {
+            let late = late_call(observation);
+            late.into_iter().chain([observation_event(observation)]).collect()
+        }
         Fact::ApprovalAsked(asked) => vec![Event::ApprovalAsked {
             tool_call_id: asked.tool_call_id.clone(),
             tool: asked.tool.to_string(),
             arguments_hash: asked.arguments_hash.clone(),
             expires: asked.expires,
         }],
-        Fact::RunFinished(finished) => vec![finished_event(finished)],
+        Fact::RunFinished(finished) => {
+            let late = late_run(finished);
+            late.into_iter().chain([finished_event(finished)]).collect()
+        }
         Fact::Parked { sequence, why } => {
             vec![Event::Parked { parked: *sequence, why: why.clone() }]
         }
@@ -297,6 +328,29 @@ fn fact_events(fact: &Fact) -> Vec<Event> {
             std::iter::once(told).chain(doubts).chain(finished).collect()
         }
     }
+}
+
+/// A call that the planner closed because nobody answered it in time.
+fn late_call(observation: &Observation) -> Option<Event> {
+    let is_late = matches!(
+        observation.code,
+        Some(ErrorCode::TimedOut | ErrorCode::Unavailable | ErrorCode::InDoubt)
+    );
+    is_late.then(|| Event::DeadlinePassed {
+        deadline: Deadline::Call,
+        next: Next::CallClosed,
+        turn: None,
+        tool_call_id: Some(observation.tool_call_id.clone()),
+    })
+}
+
+fn late_run(finished: &RunFinished) -> Option<Event> {
+    (finished.reason == EndReason::MaxWallTime).then_some(Event::DeadlinePassed {
+        deadline: Deadline::Run,
+        next: Next::RunEnds,
+        turn: None,
+        tool_call_id: None,
+    })
 }
 
 fn finished_event(f: &RunFinished) -> Event {

@@ -13,7 +13,7 @@
 //! - [`agent`], [`tool`]: what an agent and a tool promise
 //! - [`freeze`]: what operators hold back
 //! - [`transcript`], [`model`]: what a model is sent and what it sends back
-//! - [`live`], [`event`], [`phase`]: what readers see
+//! - [`live`], [`notice`], [`event`], [`phase`]: what readers see
 //! - [`schema`]: JSON Schemas of all of the above
 
 pub mod agent;
@@ -28,6 +28,7 @@ pub mod ids;
 pub mod input;
 pub mod live;
 pub mod model;
+pub mod notice;
 pub mod observation;
 pub mod phase;
 pub mod record;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Sequence, ThreadRef, ToolCallId};
+use crate::notice::LiveNotice;
 
 /// A piece of a reply. Readers drop one whose `started` is lower than the highest they have seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +20,26 @@ pub struct LiveText {
     pub channel: Channel,
     /// The piece.
     pub delta: String,
+}
+
+/// What is said beside the journal while a turn is open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum LiveWord {
+    /// A piece of the reply.
+    Text(LiveText),
+    /// What delays it.
+    Notice(LiveNotice),
+}
+
+impl LiveWord {
+    /// The sequence of the turn's `turn_started`.
+    pub fn started(&self) -> Sequence {
+        match self {
+            Self::Text(text) => text.started,
+            Self::Notice(notice) => notice.started,
+        }
+    }
 }
 
 /// What kind of text.

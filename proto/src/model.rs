@@ -11,6 +11,7 @@ use crate::agent::Protocol;
 use crate::error_code::ErrorCode;
 use crate::fact::Usage;
 use crate::ids::{AgentName, ToolName};
+use crate::notice::Deadline;
 use crate::transcript::Transcript;
 
 /// A tool as the model sees it.
@@ -176,8 +177,8 @@ pub enum ModelErrorKind {
     Network,
     /// The body ended without an end.
     Truncated,
-    /// First-token, idle or total deadline.
-    Timeout,
+    /// A deadline of the reply.
+    Timeout(Deadline),
     /// The reply ran into the token limit inside a call or object.
     Length,
     /// A filter cut it.

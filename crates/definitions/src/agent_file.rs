@@ -1,6 +1,6 @@
 //! An agent file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol, turns_for_complexity};
 use proto::hash;
@@ -199,6 +199,7 @@ fn agent(who: Who, tools: Vec<ToolName>, limits: Limits, policy: Policy) -> Agen
         end_intent: policy.end_intent,
         output_schema: policy.output_schema,
         price: policy.price,
+        prices: policy.prices,
         approval_ms: policy.approval_ms,
         fingerprint: hash::fingerprint(""),
     };
@@ -359,6 +360,7 @@ struct Policy {
     end_intent: bool,
     output_schema: Option<Value>,
     price: Option<Price>,
+    prices: BTreeMap<String, Price>,
     approval_ms: u64,
 }
 
@@ -387,6 +389,7 @@ impl Policy {
             Some(at) => price(&at, report).map(Some),
             None => Some(None),
         };
+        let prices = fields.get("prices").map_or(Some(BTreeMap::new()), |at| prices(&at, report));
         let approval_s = match fields.get("approval_timeout_s") {
             Some(at) => at.whole(1, 30 * 24 * 3600, report),
             None => Some(APPROVAL_TIMEOUT_S),
@@ -400,9 +403,34 @@ impl Policy {
             end_intent: end_intent?,
             output_schema: output_schema?,
             price: price?,
+            prices: prices?,
             approval_ms: approval_s?.saturating_mul(1000),
         })
     }
+}
+
+/// A file with what models cost, by their names.
+pub fn price_table(file: &str, text: &str) -> Result<BTreeMap<String, Price>, Vec<Problem>> {
+    let root = yaml::read(file, text)?;
+    let mut report = Report::new(file);
+    let table = prices(&Place::root(&root), &mut report);
+    report.finish(table)
+}
+
+/// Prices by model.
+fn prices(at: &Place<'_>, report: &mut Report) -> Option<BTreeMap<String, Price>> {
+    if !matches!(at.node().kind, Kind::Map(_)) {
+        report.wrong(at, "prices by model", "write `model: { input: 0.15, output: 0.60 }`");
+        return None;
+    }
+    let entries = at.node().entries().iter();
+    let all: Vec<Option<(String, Price)>> = entries
+        .map(|entry| {
+            let read = price(&at.child(&entry.name, &entry.node), report)?;
+            Some((entry.name.clone(), read))
+        })
+        .collect();
+    all.into_iter().collect()
 }
 
 /// US dollars per million tokens.

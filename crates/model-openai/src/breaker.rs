@@ -84,7 +84,7 @@ impl Breaker {
 pub(crate) fn is_trouble(error: &ModelError) -> bool {
     match error.kind {
         ModelErrorKind::Network
-        | ModelErrorKind::Timeout
+        | ModelErrorKind::Timeout(_)
         | ModelErrorKind::Truncated
         | ModelErrorKind::BadResponse => true,
         ModelErrorKind::HttpError => error.status.is_some_and(|status| status >= 500),

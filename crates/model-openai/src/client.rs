@@ -7,8 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use ports::clock::{Clock, Ids};
-use ports::model::{Model, Reply as ReplyStream};
-use proto::model::{ModelError, ModelEvent, ModelRequest};
+use ports::model::{Ear, Model, Reply as ReplyStream};
+use proto::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest};
+use proto::notice::{Next, Notice};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
@@ -26,10 +27,23 @@ pub struct OpenAiModel {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     tell: Option<Tell>,
+    watch: Option<Watch>,
 }
 
 /// Takes words for whoever watches.
 type Tell = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Takes what is known of an endpoint.
+type Watch = Box<dyn Fn(&str, EndpointState) + Send + Sync>;
+
+/// Whether an endpoint is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointState {
+    /// It is.
+    Works,
+    /// It kept failing and is left alone.
+    Rests,
+}
 
 struct Target {
     endpoint: Endpoint,
@@ -84,13 +98,28 @@ impl OpenAiModel {
             let exchange = Exchange::new(http.clone(), &endpoint);
             Target { endpoint, exchange, breaker: Mutex::default() }
         };
-        Ok(Self { targets: endpoints.into_iter().map(target).collect(), clock, ids, tell: None })
+        Ok(Self {
+            targets: endpoints.into_iter().map(target).collect(),
+            clock,
+            ids,
+            tell: None,
+            watch: None,
+        })
     }
 
     /// The same; what people should know while it asks goes to `tell`, not into the log.
     #[must_use]
     pub fn telling(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { tell: Some(Box::new(tell)), ..self }
+    }
+
+    /// The same; `watch` is told which endpoints are asked, first of all of them.
+    #[must_use]
+    pub fn watched(self, watch: impl Fn(&str, EndpointState) + Send + Sync + 'static) -> Self {
+        for target in &self.targets {
+            watch(&target.endpoint.base_url, EndpointState::Works);
+        }
+        Self { watch: Some(Box::new(watch)), ..self }
     }
 
     fn tell(&self, words: &str) {
@@ -105,8 +134,8 @@ impl OpenAiModel {
     async fn ask_one(
         &self,
         target: &Target,
-        request: &ModelRequest,
-        model: &str,
+        (request, model): (&ModelRequest, &str),
+        ear: &dyn Ear,
     ) -> Result<Reply, NoReply> {
         target.admit().await.map_err(NoReply::Rests)?;
         let endpoint = &target.endpoint;
@@ -131,9 +160,11 @@ impl OpenAiModel {
             // For whoever waits at the terminal: one line a try.
             let (seconds, most) = (pause.as_secs_f64(), endpoint.patience.attempts);
             let (next, round) = (attempt + 1, round(request.failed_rounds));
-            self.tell(&format!(
+            let words = format!(
                 "asking the model again in {seconds:.1} s ({next} of {most}{round}), because {error}"
-            ));
+            );
+            self.tell(&words);
+            ear.notice(waiting(words, pause));
             sleep(pause).await;
             if target.admit().await.is_err() {
                 return Err(NoReply::Failed(error));
@@ -143,10 +174,16 @@ impl OpenAiModel {
     }
 
     /// Every model at every endpoint, in order, until one has a first event.
-    async fn ask_each(&self, request: &ModelRequest) -> Result<ReplyStream, NoReply> {
+    async fn ask_each(
+        &self,
+        request: &ModelRequest,
+        ear: &dyn Ear,
+    ) -> Result<ReplyStream, NoReply> {
         let (mut failed, mut rest) = (None, None);
-        for (model, target) in self.candidates(request) {
-            match self.ask_one(target, request, model).await {
+        let mut candidates = self.candidates(request).peekable();
+        while let Some((model, target)) = candidates.next() {
+            ear.asks(model);
+            match self.ask_one(target, (request, model), ear).await {
                 Ok(reply) => {
                     return Ok(into_stream(reply, target.endpoint.clone(), model.to_owned()));
                 }
@@ -155,6 +192,11 @@ impl OpenAiModel {
                 }
                 Err(NoReply::Failed(error)) => {
                     tracing::info!(endpoint = %target.endpoint.base_url, model, %error, "no reply");
+                    if let (ModelErrorKind::Timeout(deadline), Some(_)) =
+                        (error.kind, candidates.peek())
+                    {
+                        ear.notice(Notice::DeadlinePassed { deadline, next: Next::AskedElsewhere });
+                    }
                     failed = Some(error);
                 }
             }
@@ -192,8 +234,18 @@ impl OpenAiModel {
                 self.tell(&format!(
                     "{endpoint} keeps failing and is left alone for {seconds:.0} s"
                 ));
+                self.watch(endpoint, EndpointState::Rests);
             }
-            Change::Closed => tracing::info!(%endpoint, "the model's endpoint works again"),
+            Change::Closed => {
+                self.watch(endpoint, EndpointState::Works);
+                tracing::info!(%endpoint, "the model's endpoint works again");
+            }
+        }
+    }
+
+    fn watch(&self, endpoint: &str, state: EndpointState) {
+        if let Some(watch) = &self.watch {
+            watch(endpoint, state);
         }
     }
 
@@ -249,10 +301,10 @@ impl Target {
 #[async_trait]
 impl Model for OpenAiModel {
     /// Endpoints that rest are passed over; when all do, the first to wake is waited for.
-    async fn ask(&self, request: &ModelRequest) -> Result<ReplyStream, ModelError> {
+    async fn ask(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ReplyStream, ModelError> {
         let began = Instant::now();
         loop {
-            let rest = match self.ask_each(request).await {
+            let rest = match self.ask_each(request, ear).await {
                 Ok(reply) => return Ok(reply),
                 Err(NoReply::Failed(error)) => return Err(error),
                 Err(NoReply::Rests(rest)) => rest,
@@ -260,7 +312,9 @@ impl Model for OpenAiModel {
             if began.elapsed().saturating_add(rest) > self.longest_wait() {
                 return Err(resting(rest));
             }
-            sleep(rest.saturating_add(self.ids.jitter(rest / 4))).await;
+            let rest = rest.saturating_add(self.ids.jitter(rest / 4));
+            ear.notice(waiting(resting(rest).message, rest));
+            sleep(rest).await;
         }
     }
 }
@@ -288,6 +342,11 @@ fn text_of(
     to_raw_value(&tree).map_err(|error| unwritable(&error))
 }
 
+fn waiting(because: String, at_most: Duration) -> Notice {
+    let at_most_ms = Some(u64::try_from(at_most.as_millis()).unwrap_or(u64::MAX));
+    Notice::Waiting { because, at_most_ms }
+}
+
 fn unwritable(error: &serde_json::Error) -> ModelError {
     ModelError { message: format!("the request is no JSON: {error}"), ..nowhere() }
 }
@@ -304,7 +363,7 @@ fn resting(rest: Duration) -> ModelError {
 
 fn nowhere() -> ModelError {
     ModelError {
-        kind: proto::model::ModelErrorKind::Network,
+        kind: ModelErrorKind::Network,
         retryable: false,
         retry_after: None,
         status: None,

@@ -11,6 +11,7 @@ use async_openai::config::OpenAIConfig;
 use async_openai::error::OpenAIError;
 use async_openai::middleware::HttpRequestFactory;
 use proto::model::{ModelError, ModelErrorKind};
+use proto::notice::Deadline;
 use proto::time::Timestamp;
 use reqwest::Response;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
@@ -100,7 +101,11 @@ async fn send(
 ) -> Result<Response, ModelError> {
     let Ok(sent) = tokio::time::timeout(first_byte, http.execute(request)).await else {
         let words = "the endpoint did not begin to answer in time";
-        return Err(provider_error::in_words(ModelErrorKind::Timeout, true, words));
+        return Err(provider_error::in_words(
+            ModelErrorKind::Timeout(Deadline::FirstToken),
+            true,
+            words,
+        ));
     };
     let response = sent.map_err(of_transport)?;
     if response.status().is_success() { Ok(response) } else { Err(refused(response, now).await) }

@@ -17,6 +17,6 @@ mod reply; // a response as a stream with deadlines
 mod retry; // whether and when to ask again
 pub mod wire; // a request as the provider's JSON
 
-pub use client::OpenAiModel;
+pub use client::{EndpointState, OpenAiModel};
 pub use endpoint::{Deadlines, Endpoint, Patience};
 pub use profile::Profile;

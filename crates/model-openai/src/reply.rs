@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 use std::future::pending;
 
+use proto::notice::Deadline;
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
 use crate::endpoint::Deadlines;
 use crate::exchange::chain;
-use crate::reader::{EndOfBody, Reader, Signal, Silence};
+use crate::reader::{EndOfBody, Reader, Signal};
 
 /// A reply that is being read.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ impl Reply {
     }
 
     async fn read(&mut self) {
-        let (until, silence) = self.waits_until();
+        let (until, deadline) = self.waits_until();
         let next = async {
             match &mut self.response {
                 Some(response) => response.chunk().await,
@@ -78,21 +79,21 @@ impl Reply {
             }
             Ok(Ok(None)) => self.reader.end(&EndOfBody::Clean),
             Ok(Err(error)) => self.reader.end(&EndOfBody::Cut(chain(&error.without_url()))),
-            Err(_) => self.reader.timeout(silence),
+            Err(_) => self.reader.timeout(deadline),
         };
         self.queue.extend(signals);
     }
 
-    fn waits_until(&self) -> (Instant, Silence) {
+    fn waits_until(&self) -> (Instant, Deadline) {
         let Deadlines { first_token, idle, total, grace } = self.deadlines;
-        let (next, silence) = if self.reader.saw_finish() {
-            (self.last_chunk + grace, Silence::Idle)
+        let (next, deadline) = if self.reader.saw_finish() {
+            (self.last_chunk + grace, Deadline::Idle)
         } else if self.reader.chunks() == 0 {
-            (self.started + first_token, Silence::FirstToken)
+            (self.started + first_token, Deadline::FirstToken)
         } else {
-            (self.last_chunk + idle, Silence::Idle)
+            (self.last_chunk + idle, Deadline::Idle)
         };
         let end = self.started + total;
-        if end < next { (end, Silence::Total) } else { (next, silence) }
+        if end < next { (end, Deadline::Total) } else { (next, deadline) }
     }
 }

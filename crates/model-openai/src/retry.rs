@@ -51,7 +51,7 @@ fn is_worth_repeating(kind: ModelErrorKind) -> bool {
         | ModelErrorKind::EmptyResponse
         | ModelErrorKind::MalformedChunk
         | ModelErrorKind::BadResponse => true,
-        ModelErrorKind::Timeout
+        ModelErrorKind::Timeout(_)
         | ModelErrorKind::Length
         | ModelErrorKind::ContentFilter
         | ModelErrorKind::ContractViolation => false,

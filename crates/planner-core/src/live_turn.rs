@@ -80,6 +80,11 @@ impl LiveTurn {
         Self { meter, ..self }
     }
 
+    /// From here on another model is asked, at another price.
+    pub fn asked(&mut self, price: Option<Price>) {
+        self.meter.price = price;
+    }
+
     /// What the turn has cost, by the provider's count or by a guess.
     fn usage(&self, counted: Option<Usage>) -> Usage {
         self.wasted.plus(self.meter.usage(counted, [&self.text, &self.reasoning]))

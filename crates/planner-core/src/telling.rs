@@ -4,7 +4,8 @@
 use proto::event::{Event, ThreadEvent, events_of};
 use proto::fact::Fact;
 use proto::ids::{Sequence, ThreadRef};
-use proto::live::LiveText;
+use proto::live::{LiveText, LiveWord};
+use proto::notice::{LiveNotice, Notice};
 use proto::observation::Observation;
 use proto::record::{Placed, Record};
 use proto::subject::Leaf;
@@ -60,19 +61,23 @@ impl Teller {
         self.thread.apply_poison(leaf, sequence, at, why);
     }
 
-    /// The events of a piece of live text: none if it belongs to a turn that is over, or to a start
-    /// that was given up, because the journal has told the whole.
-    pub fn piece(&mut self, piece: LiveText) -> Vec<ThreadEvent> {
+    /// The events of what is said beside the journal: none if it belongs to a turn that is over, or
+    /// to a start that was given up, because the journal has told the whole.
+    pub fn word(&mut self, word: LiveWord) -> Vec<ThreadEvent> {
+        let (thread, sequence) = (self.thread.place.thread, word.started());
         let open = self.thread.run.as_ref().and_then(|run| run.open.as_ref());
-        if open.is_none_or(|open| open.sequence != piece.started) {
+        if open.is_none_or(|open| open.sequence != sequence) {
             return Vec::new();
         }
-        let LiveText { started, turn, offset, channel, delta } = piece;
-        let delta = Event::Delta { turn, channel, offset, delta };
-        let thread = self.thread.place.thread;
-        let live = |event| ThreadEvent { thread, sequence: started, at: None, event };
-        let entered = self.phases.after_word().map(phase_event);
-        entered.into_iter().chain([delta]).map(live).collect()
+        let events = match word {
+            LiveWord::Text(LiveText { turn, offset, channel, delta, .. }) => {
+                let entered = self.phases.after_word().map(phase_event);
+                entered.into_iter().chain([Event::Delta { turn, channel, offset, delta }]).collect()
+            }
+            LiveWord::Notice(notice) => vec![notice_event(notice)],
+        };
+        let live = |event| ThreadEvent { thread, sequence, at: None, event };
+        events.into_iter().map(live).collect()
     }
 
     fn phases_after(&mut self, placed: &Placed) -> Vec<ThreadEvent> {
@@ -81,6 +86,15 @@ impl Teller {
         let entered = self.phases.after_record(&self.thread, ended).into_iter();
         let placed_here = |event| ThreadEvent { thread, sequence, at, event };
         entered.map(phase_event).map(placed_here).collect()
+    }
+}
+
+fn notice_event(LiveNotice { turn, notice, .. }: LiveNotice) -> Event {
+    match notice {
+        Notice::DeadlinePassed { deadline, next } => {
+            Event::DeadlinePassed { deadline, next, turn: Some(turn), tool_call_id: None }
+        }
+        Notice::Waiting { because, at_most_ms } => Event::Waiting { turn, because, at_most_ms },
     }
 }
 

@@ -3,8 +3,8 @@
 
 use prometheus::core::Collector;
 use prometheus::{
-    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts,
-    Registry,
+    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry,
 };
 
 /// Makes metrics with one prefix. Each service has its own registry, so that several fit into one
@@ -39,6 +39,11 @@ impl Maker {
     /// Goes up and down, in whole numbers.
     pub fn gauge(&self, name: &str, help: &str) -> IntGauge {
         self.keep(IntGauge::with_opts(self.opts(name, help)))
+    }
+
+    /// Goes up and down, in whole numbers, by labels.
+    pub fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+        self.keep(IntGaugeVec::new(self.opts(name, help), labels))
     }
 
     /// Goes up and down.

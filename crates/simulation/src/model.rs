@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ports::model::{Model, Reply};
+use ports::model::{Ear, Model, Reply};
 use proto::model::{
     BrokenCall, Finish, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ReplyEnd,
 };
@@ -38,10 +38,10 @@ impl SimModel {
 
 #[async_trait]
 impl Model for SimModel {
-    async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
+    async fn ask(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<Reply, ModelError> {
         let found = self.shared.state().judge.asked(request);
         self.shared.violated(found);
-        self.scripted.ask(request).await
+        self.scripted.ask(request, ear).await
     }
 }
 

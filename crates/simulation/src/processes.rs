@@ -253,6 +253,7 @@ fn agent(name: &str) -> Agent {
         output_schema: (name == "json").then(|| json!({"type": "object", "required": ["mark"]})),
         fallbacks: Vec::new(),
         price: None,
+        prices: std::collections::BTreeMap::new(),
         approval_ms: 12_000,
         fingerprint: fingerprint(name),
     }

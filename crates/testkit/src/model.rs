@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt};
-use ports::model::{Model, Reply};
+use ports::model::{Ear, Model, Reply};
 use proto::model::{Finish, ModelError, ModelEvent, ModelRequest, ReadyCall, ReplyEnd};
 use tokio::time::sleep;
 
@@ -40,7 +40,8 @@ impl ScriptedModel {
 
 #[async_trait]
 impl Model for ScriptedModel {
-    async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
+    async fn ask(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<Reply, ModelError> {
+        ear.asks(&request.model);
         let steps = (self.script)(request)?;
         let events = stream::iter(steps).filter_map(|step| async move {
             match step {

@@ -12,6 +12,7 @@ use proto::envelope::Envelope;
 use proto::event::ThreadEvent;
 use proto::freeze::Freeze;
 use proto::live::{Hint, LiveText};
+use proto::notice::LiveNotice;
 use proto::tool::Registration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -68,6 +69,7 @@ fn every_fixture_is_read_and_written_again_unchanged() {
             "registration" => again::<Registration>(&text),
             "freeze" => again::<Freeze>(&text),
             "live_text" => again::<LiveText>(&text),
+            "live_notice" => again::<LiveNotice>(&text),
             "hint" => again::<Hint>(&text),
             other => panic!("no such message: {other}"),
         };
@@ -77,7 +79,7 @@ fn every_fixture_is_read_and_written_again_unchanged() {
 
 /// The tags that tell variants apart, as the schemas list them.
 fn tags(schema: &Value, found: &mut BTreeSet<(String, String)>) {
-    const TAGS: [&str; 6] = ["kind", "fact", "start", "input", "hint", "type"];
+    const TAGS: [&str; 7] = ["kind", "fact", "start", "input", "hint", "notice", "type"];
     match schema {
         Value::Object(fields) => {
             if let Some(properties) = fields.get("properties").and_then(Value::as_object) {

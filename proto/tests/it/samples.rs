@@ -17,6 +17,7 @@ use proto::ids::{
 };
 use proto::input::{Decision, Input, InputBody, Message, Source};
 use proto::live::{Channel, Hint, LiveText};
+use proto::notice::{Deadline, LiveNotice, Next, Notice};
 use proto::observation::{ArtifactRef, Observation, Receipt, Stamp};
 use proto::phase::{Phase, Waiting};
 use proto::record::{Placed, Record};
@@ -65,6 +66,25 @@ pub(crate) fn all() -> Vec<(String, String)> {
     }
     all.push(("live_text.text".into(), text(&live(Channel::Text))));
     all.push(("live_text.reasoning".into(), text(&live(Channel::Reasoning))));
+    for (name, notice) in notices() {
+        let started = Sequence(5);
+        all.push((format!("live_notice.{name}"), text(&LiveNotice { started, turn: 2, notice })));
+    }
+    let (deadline, next) = (Deadline::Call, Next::CallClosed);
+    all.push((
+        "event.deadline_passed".into(),
+        text(&placed(Event::DeadlinePassed {
+            deadline,
+            next,
+            turn: None,
+            tool_call_id: Some(call_id()),
+        })),
+    ));
+    let (because, at_most_ms) = ("the endpoint is busy".to_owned(), Some(500));
+    all.push((
+        "event.waiting".into(),
+        text(&placed(Event::Waiting { turn: 2, because, at_most_ms })),
+    ));
     all.push(("hint.cancel_call".into(), text(&Hint::CancelCall { tool_call_id: call_id() })));
     all.push(("hint.stop_turn".into(), text(&Hint::StopTurn)));
     all
@@ -364,6 +384,15 @@ fn restored() -> Restored {
     }
 }
 
+fn notices() -> Vec<(&'static str, Notice)> {
+    let (deadline, next) = (Deadline::FirstToken, Next::AskedAgain);
+    let because = "the endpoint is busy".to_owned();
+    vec![
+        ("deadline_passed", Notice::DeadlinePassed { deadline, next }),
+        ("waiting", Notice::Waiting { because, at_most_ms: None }),
+    ]
+}
+
 fn live(channel: Channel) -> LiveText {
     LiveText { started: Sequence(5), turn: 2, offset: 7, channel, delta: "art".into() }
 }
@@ -386,6 +415,7 @@ fn agent() -> Agent {
         output_schema: Some(json!({"type": "object"})),
         fallbacks: Vec::new(),
         price: Some(Price { input_nano_usd: 150, output_nano_usd: 600 }),
+        prices: [("m-2".to_owned(), Price { input_nano_usd: 50, output_nano_usd: 200 })].into(),
         approval_ms: 900_000,
         fingerprint: fingerprint(),
     }

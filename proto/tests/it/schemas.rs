@@ -36,6 +36,7 @@ fn a_fixture_without_one_of_its_fields_breaks_its_schema() {
             "registration" => &["worker", "tools"],
             "freeze" => &["target", "at"],
             "live_text" => &["started", "turn", "offset", "channel", "delta"],
+            "live_notice" => &["started", "turn", "notice"],
             "hint" => &["hint"],
             other => panic!("no such message: {other}"),
         };

@@ -9,7 +9,7 @@
 //! - [`planner`]: its tasks; `intake` pulls, `keeper` keeps deliveries alive, `sweep` finds
 //!   threads that nothing wakes
 //! - `handling`: one delivery from load to ack, with `load`, `snapshots`, `carry` and `chain`
-//! - `reasoning`: one model request, with `speech` for its live text
+//! - `reasoning`: one model request, with `ear` for what delays it and `speech` for its live text
 //! - [`metrics`]: what is counted; `audit`: journals held against the invariants
 //! - `running`, `held`, `tools`, `evaluation`, `server_clock`
 
@@ -21,6 +21,7 @@ pub mod planner;
 mod audit;
 mod carry;
 mod chain;
+mod ear;
 mod evaluation;
 mod handling;
 mod intake;

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use invariants::Violation;
 use planner_core::phase::{Phase, path};
-use prometheus::{Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
+use prometheus::{
+    Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
+};
 use proto::error_code::ErrorCode;
 use proto::fact::{EndReason, Fact, Outcome, RunFinished, Usage};
+use proto::notice::Deadline;
 use service_runtime::metrics::Maker;
 
 const TURNS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 50.0];
@@ -26,6 +29,7 @@ pub struct Metrics {
     completion_tokens: IntCounter,
     spent_usd: Gauge,
     pub(crate) model_seconds: Histogram,
+    delays: Delays,
     pub(crate) turns_in_flight: IntGauge,
     pub(crate) turn_slots: IntGauge,
     queue_wait: HistogramVec,
@@ -73,6 +77,7 @@ impl Metrics {
                 "From the start of a turn's model request to its record.",
                 SECONDS,
             ),
+            delays: Delays::new(&make),
             turns_in_flight: make.gauge("turns_in_flight", "Model requests open now."),
             turn_slots: make.gauge("turn_slots", "Model requests that may be open at once."),
             queue_wait: make.histograms(
@@ -110,6 +115,16 @@ impl Metrics {
     /// Where they are gathered.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// Notes whether an endpoint of models is left alone because it kept failing.
+    pub fn endpoint(&self, endpoint: &str, rests: bool) {
+        self.delays.endpoint_rests.with_label_values(&[endpoint]).set(i64::from(rests));
+    }
+
+    /// Counts a deadline of a reply that ran out.
+    pub(crate) fn deadline_passed(&self, deadline: Deadline) {
+        self.delays.deadlines.with_label_values(&[deadline.as_str()]).inc();
     }
 
     /// Counts a fact that this planner appended.
@@ -154,6 +169,24 @@ impl Metrics {
             self.redeliveries.with_label_values(&[queue]).inc();
         } else {
             self.queue_wait.with_label_values(&[queue]).observe(waited.as_secs_f64());
+        }
+    }
+}
+
+/// What is counted of replies that take longer.
+#[derive(Clone, Debug)]
+struct Delays {
+    deadlines: IntCounterVec,
+    endpoint_rests: IntGaugeVec,
+}
+
+impl Delays {
+    fn new(make: &Maker) -> Self {
+        let late = "Deadlines of replies that ran out.";
+        let rests = "1 while an endpoint that kept failing is left alone.";
+        Self {
+            deadlines: make.counters("model_deadlines_total", late, &["deadline"]),
+            endpoint_rests: make.gauges("model_endpoint_rests", rests, &["endpoint"]),
         }
     }
 }

@@ -3,6 +3,8 @@
 //! Calls go out as their arguments close. A stream that breaks before any call went out is asked
 //! again; one that breaks after is sealed, never asked again.
 
+mod failures;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +18,7 @@ use planner_core::toolbox::Toolbox;
 use planner_core::{Thread, ends};
 use ports::BusError;
 use ports::append::Landed;
+use ports::model::Reply;
 use proto::agent::Agent;
 use proto::call::ToolCall;
 use proto::error_code::ErrorCode;
@@ -25,16 +28,19 @@ use proto::live::Channel;
 use proto::model::{
     BrokenCall, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ReadyCall, ReplyEnd,
 };
+use proto::notice::{Next, Notice};
 use proto::time::Timestamp;
 use service_runtime::shutdown::Shutdown;
 use tokio::time::Instant;
 
 use crate::chain::Chain;
+use crate::ear::{Ear, Heard};
 use crate::load::Kept;
 use crate::metrics::Tally;
 use crate::planner::Shared;
 use crate::running::RunningGuard;
 use crate::speech::Speech;
+use failures::{code_of, cut_off, overdue};
 
 /// The longest pause that a provider can ask for.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
@@ -124,7 +130,8 @@ impl<'a> Turn<'a> {
     fn asking(&mut self, request: &ModelRequest, agent: &Agent) -> &mut Self {
         let tokens = prompt::request_tokens(request);
         let prompt_tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
-        self.live = self.take_live().metered(Meter { prompt_tokens, price: agent.price });
+        let price = agent.price_of(&agent.model);
+        self.live = self.take_live().metered(Meter { prompt_tokens, price });
         self
     }
 
@@ -145,11 +152,12 @@ impl<'a> Turn<'a> {
                 Streamed::Abandoned => return self.seal(SealReason::HandedBack).await,
                 Streamed::Broken(error) => {
                     tracing::info!(thread = %self.thread.place, %error, kind = ?error.kind, "the reply broke");
-                    if !self.live.is_untouched() {
-                        return self.seal(SealReason::StreamBroken).await;
-                    }
-                    if !error.retryable || tries >= self.shared.config.model_retries {
-                        return self.give_up(&error).await;
+                    let next = self.after(&error, tries);
+                    self.tell_late(&error, next).await;
+                    match next {
+                        Next::TurnSealed => return self.seal(SealReason::StreamBroken).await,
+                        Next::RunEnds => return self.give_up(&error).await,
+                        Next::AskedAgain | Next::AskedElsewhere | Next::CallClosed => {}
                     }
                     tries += 1;
                     match self.pause(tries, &error, running).await? {
@@ -167,9 +175,40 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// What follows a request that failed.
+    fn after(&self, error: &ModelError, tries: u32) -> Next {
+        if !self.live.is_untouched() {
+            Next::TurnSealed
+        } else if !error.retryable || tries >= self.shared.config.model_retries {
+            Next::RunEnds
+        } else {
+            Next::AskedAgain
+        }
+    }
+
+    /// Readers are told which deadline ran out; the model never is.
+    async fn tell_late(&mut self, error: &ModelError, next: Next) {
+        if let ModelErrorKind::Timeout(deadline) = error.kind {
+            self.shared.config.metrics.deadline_passed(deadline);
+            self.speech.notice(Notice::DeadlinePassed { deadline, next }).await;
+        }
+    }
+
+    async fn hear(&mut self, heard: Heard) {
+        match heard {
+            Heard::Notice(notice) => {
+                if let Notice::DeadlinePassed { deadline, .. } = notice {
+                    self.shared.config.metrics.deadline_passed(deadline);
+                }
+                self.speech.notice(notice).await;
+            }
+            Heard::Asks(model) => self.live.asked(self.judge.agent.price_of(&model)),
+        }
+    }
+
     /// Waits before the next try; answers what ended the turn meanwhile.
     async fn pause(
-        &self,
+        &mut self,
         tries: u32,
         error: &ModelError,
         running: &RunningGuard,
@@ -178,6 +217,10 @@ impl<'a> Turn<'a> {
         let own = self.shared.config.model_backoff.saturating_mul(1 << doublings);
         let jitter = self.shared.ports.ids.jitter(own / 4);
         let pause = error.retry_after.unwrap_or(own).min(LONGEST_PAUSE).saturating_add(jitter);
+        let seconds = pause.as_secs_f64();
+        let because = format!("asking the model again in {seconds:.1} s, because {error}");
+        let at_most_ms = u64::try_from(pause.as_millis()).ok();
+        self.speech.notice(Notice::Waiting { because, at_most_ms }).await;
         tokio::select! {
             biased;
             () = self.shutdown.abandoned() => Ok(Some(Streamed::Abandoned)),
@@ -193,22 +236,47 @@ impl<'a> Turn<'a> {
         request: &ModelRequest,
         running: &RunningGuard,
     ) -> Result<Streamed, BusError> {
+        match self.open(request, running).await? {
+            Ok(reply) => self.read(reply, running).await,
+            Err(end) => Ok(end),
+        }
+    }
+
+    /// Asks until a reply has begun; else answers what ended it before.
+    async fn open(
+        &mut self,
+        request: &ModelRequest,
+        running: &RunningGuard,
+    ) -> Result<Result<Reply, Streamed>, BusError> {
         let shutdown = self.shutdown;
         let model = Arc::clone(&self.shared.ports.model);
-        let ask = model.ask(request);
+        let (ear, mut heard) = Ear::new();
+        let ask = model.ask(request, &ear);
         tokio::pin!(ask);
-        let mut reply = loop {
+        let asked = loop {
             tokio::select! {
                 biased;
-                () = shutdown.abandoned() => return Ok(Streamed::Abandoned),
-                () = running.nudged() => if let Some(end) = self.look().await? { return Ok(end) },
-                asked = &mut ask => match asked {
-                    Ok(reply) => break reply,
-                    Err(error) => return Ok(Streamed::Broken(error)),
-                },
-                () = tokio::time::sleep_until(self.deadline) => return Ok(Streamed::Broken(overdue())),
+                () = shutdown.abandoned() => return Ok(Err(Streamed::Abandoned)),
+                () = running.nudged() => {
+                    if let Some(end) = self.look().await? { return Ok(Err(end)) }
+                }
+                Some(heard) = heard.recv() => self.hear(heard).await,
+                asked = &mut ask => break asked,
+                () = tokio::time::sleep_until(self.deadline) => break Err(overdue()),
             }
         };
+        while let Ok(heard) = heard.try_recv() {
+            self.hear(heard).await;
+        }
+        Ok(asked.map_err(Streamed::Broken))
+    }
+
+    async fn read(
+        &mut self,
+        mut reply: Reply,
+        running: &RunningGuard,
+    ) -> Result<Streamed, BusError> {
+        let shutdown = self.shutdown;
         loop {
             let due = self.speech.due();
             tokio::select! {
@@ -404,46 +472,5 @@ fn cost(fact: &Fact) -> Usage {
         | Fact::Restored(_)
         | Fact::Checkpoint(_)
         | Fact::Parked { .. } => Usage::default(),
-    }
-}
-
-fn code_of(error: &ModelError) -> ErrorCode {
-    if let Some(own) = error.code {
-        return own;
-    }
-    match error.kind {
-        ModelErrorKind::Network | ModelErrorKind::Timeout | ModelErrorKind::Truncated => {
-            ErrorCode::ModelUnavailable
-        }
-        ModelErrorKind::ProviderError | ModelErrorKind::HttpError if error.retryable => {
-            ErrorCode::ModelUnavailable
-        }
-        ModelErrorKind::ProviderError
-        | ModelErrorKind::HttpError
-        | ModelErrorKind::ContentFilter => ErrorCode::ModelRefused,
-        ModelErrorKind::Length
-        | ModelErrorKind::EmptyResponse
-        | ModelErrorKind::MalformedChunk
-        | ModelErrorKind::BadResponse
-        | ModelErrorKind::ContractViolation => ErrorCode::ModelReplyInvalid,
-    }
-}
-
-fn overdue() -> ModelError {
-    broken(ModelErrorKind::Timeout, false, "the turn's deadline passed")
-}
-
-fn cut_off() -> ModelError {
-    broken(ModelErrorKind::Truncated, true, "the reply ended without an end")
-}
-
-fn broken(kind: ModelErrorKind, retryable: bool, message: &str) -> ModelError {
-    ModelError {
-        kind,
-        retryable,
-        retry_after: None,
-        status: None,
-        message: message.to_owned(),
-        code: None,
     }
 }

@@ -8,6 +8,7 @@ use ports::live::{Live, Topic};
 use ports::working_memory::{TurnText, WorkingMemory};
 use proto::ids::{Sequence, ThreadRef};
 use proto::live::{Channel, LiveText};
+use proto::notice::{LiveNotice, Notice};
 use tokio::time::Instant;
 
 /// How long a piece may wait for more.
@@ -88,9 +89,19 @@ impl<'a> Speech<'a> {
     pub(crate) async fn flush(&mut self) {
         let Some(piece) = self.piece.take() else { return };
         self.spoke = Some(Instant::now());
-        let message = Bytes::from(serde_json::to_vec(&piece).unwrap_or_default());
+        self.publish(serde_json::to_vec(&piece).unwrap_or_default()).await;
+    }
+
+    /// Says what delays the reply, behind what was said before.
+    pub(crate) async fn notice(&mut self, notice: Notice) {
+        self.flush().await;
+        let notice = LiveNotice { started: self.started, turn: self.turn, notice };
+        self.publish(serde_json::to_vec(&notice).unwrap_or_default()).await;
+    }
+
+    async fn publish(&self, message: Vec<u8>) {
         let topic = Topic::Text(self.place.clone());
-        if let Err(error) = self.live.publish(&topic, message).await {
+        if let Err(error) = self.live.publish(&topic, Bytes::from(message)).await {
             tracing::debug!(%error, "live text was not published");
         }
     }

@@ -1,6 +1,6 @@
 //! An agent with its tools and its rehearsal, from files on disk or from those built in.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,12 @@ use definitions::agent_file::AgentFile;
 use definitions::manifest::{Manifest, ToolDefinition};
 use definitions::problem::Problem;
 use definitions::run::{Surroundings, Unset};
-use proto::agent::Agent;
+use proto::agent::{Agent, Price};
 use proto::error_code::ErrorCode;
 use proto::hash;
 use proto::ids::ToolName;
 
+use crate::arguments::ModelChoice;
 use crate::failure::{Exit, Failure};
 use crate::file_kind::{self, Kind};
 use crate::settings::Environment;
@@ -277,6 +278,38 @@ pub(crate) fn beside(file: &Path, name: &str) -> PathBuf {
     file.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
 }
 
+/// The agent with the models and prices of the command line.
+pub(crate) fn with_choice(agent: Agent, choice: &ModelChoice) -> Result<Agent, Failure> {
+    let agent = match choice.model() {
+        Some(model) => with_model(agent, model),
+        None => agent,
+    };
+    match &choice.prices {
+        Some(path) => Ok(with_prices(agent, &price_table(path)?)),
+        None => Ok(agent),
+    }
+}
+
+/// What models cost, out of a file.
+pub(crate) fn price_table(path: &Path) -> Result<BTreeMap<String, Price>, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::input(format!("{name}: cannot be read: {error}")))?;
+    definitions::agent_file::price_table(&name, &text)
+        .map_err(|problems| Failure::files(ErrorCode::InvalidSettings, &problems))
+}
+
+/// The agent with the prices of a table, where its own file has none. Its fingerprint stays: a price
+/// changes nothing of what it does.
+pub(crate) fn with_prices(mut agent: Agent, table: &BTreeMap<String, Price>) -> Agent {
+    for (model, price) in table {
+        if agent.price_of(model).is_none() {
+            agent.prices.insert(model.clone(), *price);
+        }
+    }
+    agent
+}
+
 /// The agent with another model, or several: the next is asked when the one before fails. Another
 /// model is another agent.
 pub(crate) fn with_model(mut agent: Agent, model: &str) -> Agent {
@@ -286,6 +319,11 @@ pub(crate) fn with_model(mut agent: Agent, model: &str) -> Agent {
     let fallbacks: Vec<String> = names.collect();
     if agent.model == first && agent.fallbacks == fallbacks {
         return agent;
+    }
+    if let Some(price) = agent.price.filter(|_| agent.model != first) {
+        // It is the price of the model that it was written for.
+        agent.price = None;
+        agent.prices.insert(agent.model, price);
     }
     (agent.model, agent.fallbacks) = (first, fallbacks);
     let both = format!("{} {model}", agent.fingerprint);

@@ -12,7 +12,7 @@ use ports::live::{Live, Subscription, Topic};
 use proto::envelope::DecodeError;
 use proto::event::{Event, ThreadEvent};
 use proto::ids::{Sequence, ThreadRef};
-use proto::live::LiveText;
+use proto::live::LiveWord;
 
 /// Between two looks at the journal.
 const LOOK_EVERY: Duration = Duration::from_millis(30);
@@ -70,11 +70,11 @@ impl Follower {
         tell: &mut (dyn FnMut(Told<'_>) + Send),
     ) -> Result<(), BusError> {
         let Some(bytes) = self.piece().await else { return self.look(tell).await };
-        let Ok(piece) = serde_json::from_slice::<LiveText>(&bytes) else { return Ok(()) };
-        if piece.started > self.thread().head.sequence {
+        let Ok(word) = serde_json::from_slice::<LiveWord>(&bytes) else { return Ok(()) };
+        if word.started() > self.thread().head.sequence {
             self.look(tell).await?;
         }
-        let told = self.teller.piece(piece);
+        let told = self.teller.word(word);
         self.tell(&told, tell);
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ports::model::{Model, Reply};
+use ports::model::{Ear, Model, Reply};
 use proto::ids::AgentName;
 use proto::model::{ModelError, ModelErrorKind, ModelRequest};
 
@@ -19,9 +19,9 @@ impl ModelByAgent {
 
 #[async_trait]
 impl Model for ModelByAgent {
-    async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
+    async fn ask(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<Reply, ModelError> {
         match self.0.get(&request.agent) {
-            Some(model) => model.ask(request).await,
+            Some(model) => model.ask(request, ear).await,
             None => Err(nobody(&request.agent)),
         }
     }

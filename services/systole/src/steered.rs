@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ports::clock::Ids;
 use ports::journal::Journal;
-use ports::model::{Model, Reply};
+use ports::model::{Ear, Model, Reply};
 use proto::ids::{InputKey, ThreadRef};
 use proto::input::{InputBody, Message};
 use proto::model::{ModelError, ModelErrorKind, ModelRequest};
@@ -65,11 +65,11 @@ pub(crate) async fn say(
 
 #[async_trait]
 impl Model for Steered {
-    async fn ask(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
+    async fn ask(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<Reply, ModelError> {
         if let Err(failure) = self.speak().await {
             return Err(unsaid(&failure));
         }
-        self.inner.ask(request).await
+        self.inner.ask(request, ear).await
     }
 }
 

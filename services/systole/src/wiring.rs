@@ -235,7 +235,16 @@ impl Store {
         match member.model {
             ChosenModel::Endpoint(endpoint) => {
                 let model = &member.loaded.agent.model;
-                let words = format!("model {model} at {}", endpoint.base_url);
+                let unpriced = member.loaded.agent.unpriced();
+                let price = if unpriced.is_empty() {
+                    String::new()
+                } else {
+                    format!(
+                        " (no price of {} is known: tokens count, money does not)",
+                        unpriced.join(", ")
+                    )
+                };
+                let words = format!("model {model} at {}{price}", endpoint.base_url);
                 Ok((self.asked(endpoint.as_ref().clone())?, words))
             }
             ChosenModel::Rehearsal(rehearsal, file, hint) => {

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use definitions::agent_file::AgentFile;
+use definitions::agent_file::{AgentFile, price_table};
 use expect_test::{Expect, expect};
 use proto::agent::{EarlyDispatch, Limits, Price, Protocol};
 use proto::ids::ToolName;
@@ -95,6 +95,20 @@ approval_timeout_s: 30
     assert!(agent.output_schema.is_some());
     assert_eq!(file.manifests, ["tools.yaml", "../shared/tools.yaml"]);
     assert_eq!(file.rehearsal.as_deref(), Some("other.yaml"));
+}
+
+#[test]
+fn a_model_is_charged_at_its_own_price_and_a_table_fills_in_the_rest() {
+    let text = "model: [big, small, odd]\nprice: { input: 1, output: 2 }\nprices: { small: { input: 0.5, output: 0 } }\n";
+    let agent = AgentFile::parse("a", &SMALL.replace("model: gpt-5-mini\n", text)).unwrap().agent;
+    let price = |input_nano_usd, output_nano_usd| Some(Price { input_nano_usd, output_nano_usd });
+    assert_eq!(agent.price_of("big"), price(1000, 2000));
+    assert_eq!(agent.price_of("small"), price(500, 0));
+    assert_eq!((agent.price_of("odd"), agent.unpriced()), (None, vec!["odd"]));
+    let table = price_table("prices.yaml", "odd: { input: 3, output: 4 }\n").unwrap();
+    assert_eq!(table["odd"], price(3000, 4000).unwrap());
+    let wrong = price_table("prices.yaml", "odd: 3\nbig: { input: -1 }\n").unwrap_err();
+    assert_eq!(wrong.len(), 3, "{wrong:#?}");
 }
 
 #[test]

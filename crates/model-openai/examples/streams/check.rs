@@ -164,7 +164,7 @@ fn finish(outcome: &Outcome) -> Value {
             ModelErrorKind::HttpError
             | ModelErrorKind::Network
             | ModelErrorKind::Truncated
-            | ModelErrorKind::Timeout
+            | ModelErrorKind::Timeout(_)
             | ModelErrorKind::BadResponse,
         )
         | None => Value::Null,
@@ -175,7 +175,10 @@ fn is_error(expected: Option<&Value>, case: &Case, outcome: &Outcome) -> bool {
     let (Some(Value::Object(expected)), Some(got)) = (expected, &outcome.error) else {
         return expected.is_none_or(Value::is_null) && outcome.error.is_none();
     };
-    let mut kind = json!(got.kind);
+    let mut kind = match got.kind {
+        ModelErrorKind::Timeout(_) => json!("timeout"),
+        kind => json!(kind),
+    };
     if case.mode == "text" && got.kind == ModelErrorKind::ContractViolation {
         kind = json!("unparsed_tool_markup");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use model_openai::{Endpoint, OpenAiModel, Profile};
 use ports::clock::{Clock, Ids};
-use ports::model::Model as _;
+use ports::model::{Deaf, Model as _};
 use proto::ids::{Nonce, ThreadId, ToolCallId};
 use proto::model::{
     Block, BrokenCall, ModelError, ModelEvent, ModelRequest, ModelTool, ReadyCall, ReplyEnd,
@@ -87,7 +87,7 @@ async fn whole(corpus: &Corpus, case: &Case) -> anyhow::Result<Vec<String>> {
         Err(wrong) => problems.extend(wrong),
     }
     if let Some(rules) = &case.next_request {
-        drop(model.ask(&request(case, entries)?).await);
+        drop(model.ask(&request(case, entries)?, &Deaf).await);
         let body = server.requests().pop().map(|request| request.body).unwrap_or_default();
         problems.extend(next_request::check(rules, &body));
     }
@@ -113,7 +113,7 @@ fn merge(all: &mut Outcome, outcome: Outcome) {
 /// Asks and reads to the end.
 async fn ask(model: &OpenAiModel, request: &ModelRequest) -> Outcome {
     let mut outcome = Outcome::default();
-    match model.ask(request).await {
+    match model.ask(request, &Deaf).await {
         Ok(mut reply) => {
             while let Some(signal) = reply.next().await {
                 outcome.take(signal);
@@ -145,7 +145,7 @@ async fn held(corpus: &Corpus, case: &Case, matched: &Value) -> anyhow::Result<V
 }
 
 async fn wait_for(model: &OpenAiModel, request: &ModelRequest, call: &Value) -> bool {
-    let Ok(mut reply) = model.ask(request).await else { return false };
+    let Ok(mut reply) = model.ask(request, &Deaf).await else { return false };
     while let Some(signal) = reply.next().await {
         if let Ok(ModelEvent::CallReady(ready)) = signal
             && check::is_call(&ready, call)

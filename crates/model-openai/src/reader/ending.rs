@@ -2,14 +2,15 @@
 
 use proto::agent::Protocol;
 use proto::model::{Finish, ModelError, ModelErrorKind, ModelEvent, ReplyEnd};
+use proto::notice::Deadline;
 use serde_json::{Map, Value};
 
+use super::EndOfBody;
 use super::calls::End;
 use super::contract::{Contract, Standing};
 use super::finish::Reason;
 use super::provider_error::in_words;
 use super::turn::Turn;
-use super::{EndOfBody, Silence};
 
 const CUT: &str = "the reply was cut off before the call was complete";
 
@@ -28,16 +29,16 @@ impl Turn {
         self.conclude(self.reason.is_some(), Some(cut));
     }
 
-    pub(crate) fn time_out(&mut self, silence: Silence) {
+    pub(crate) fn time_out(&mut self, deadline: Deadline) {
         if self.is_over() {
             return;
         }
-        let words = match silence {
-            Silence::FirstToken => "the model did not begin to answer in time",
-            Silence::Idle => "the model stopped answering",
-            Silence::Total => "the reply took too long",
+        let words = match deadline {
+            Deadline::FirstToken => "the model did not begin to answer in time",
+            Deadline::Idle => "the model stopped answering",
+            Deadline::Total | Deadline::Call | Deadline::Run => "the reply took too long",
         };
-        let late = in_words(ModelErrorKind::Timeout, true, words);
+        let late = in_words(ModelErrorKind::Timeout(deadline), true, words);
         self.conclude(self.reason.is_some(), Some(late));
     }
 

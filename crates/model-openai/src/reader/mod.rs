@@ -28,6 +28,7 @@ mod whole; // JSON that may be the whole reply
 
 use proto::agent::Protocol;
 use proto::model::{ModelError, ModelEvent};
+use proto::notice::Deadline;
 
 pub use names::Tools;
 pub use think::Think;
@@ -56,17 +57,6 @@ pub enum EndOfBody {
     Clean,
     /// The transport failed.
     Cut(String),
-}
-
-/// What was waited for in vain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Silence {
-    /// The first data.
-    FirstToken,
-    /// Further data.
-    Idle,
-    /// The end of the whole.
-    Total,
 }
 
 /// An event, or the error that ends the reply.
@@ -108,8 +98,8 @@ impl Reader {
     }
 
     /// Nothing came for too long. After a finish reason that is a good end.
-    pub fn timeout(&mut self, silence: Silence) -> Vec<Signal> {
-        self.turn.time_out(silence);
+    pub fn timeout(&mut self, deadline: Deadline) -> Vec<Signal> {
+        self.turn.time_out(deadline);
         self.turn.take_signals()
     }
 

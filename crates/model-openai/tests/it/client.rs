@@ -6,10 +6,11 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use model_openai::{Endpoint, OpenAiModel};
 use ports::clock::{Clock, Ids};
-use ports::model::{Model as _, Reply};
+use ports::model::{Deaf, Model as _, Reply};
 use proto::agent::Protocol;
 use proto::ids::{Nonce, ThreadId, ToolCallId};
 use proto::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest};
+use proto::notice::Deadline;
 use proto::time::Timestamp;
 use proto::transcript::{Entry, Transcript};
 
@@ -39,20 +40,20 @@ impl Ids for Fixed {
     }
 }
 
-fn endpoint(server: &Server) -> Endpoint {
+pub(crate) fn endpoint(server: &Server) -> Endpoint {
     let mut endpoint = Endpoint::new(server.base_url(), "the-key");
     endpoint.patience.backoff = Duration::from_millis(1);
     endpoint.deadlines.grace = Duration::from_millis(20);
     endpoint
 }
 
-fn model(endpoints: Vec<Endpoint>) -> OpenAiModel {
+pub(crate) fn model(endpoints: Vec<Endpoint>) -> OpenAiModel {
     // Only the first test of the process installs it.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     OpenAiModel::new(endpoints, Arc::new(Fixed), Arc::new(Fixed)).unwrap()
 }
 
-fn request() -> ModelRequest {
+pub(crate) fn request() -> ModelRequest {
     ModelRequest {
         agent: "tester".parse().unwrap(),
         model: "m".to_owned(),
@@ -69,11 +70,11 @@ fn request() -> ModelRequest {
 }
 
 async fn ask(endpoints: Vec<Endpoint>) -> Result<String, ModelError> {
-    let reply: Reply = model(endpoints).ask(&request()).await?;
+    let reply: Reply = model(endpoints).ask(&request(), &Deaf).await?;
     Ok(shown(reply.collect().await))
 }
 
-const GOOD: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+pub(crate) const GOOD: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 const SAID: &str = "text Hi.\nend Some(Stop)\n";
 
 #[tokio::test]
@@ -107,7 +108,7 @@ async fn a_finish_reason_and_a_short_grace_replace_the_end_mark() {
 async fn dropping_a_reply_closes_its_connection() {
     let open = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
     let mut server = Server::start(vec![(stream(open), Then::Hold)]).await;
-    let mut reply = model(vec![endpoint(&server)]).ask(&request()).await.unwrap();
+    let mut reply = model(vec![endpoint(&server)]).ask(&request(), &Deaf).await.unwrap();
     assert_eq!(shown(vec![reply.next().await.unwrap()]), "text Hi\n");
     server.next().await;
     drop(reply);
@@ -120,7 +121,7 @@ async fn silence_ends_a_reply_however_often_a_comment_breaks_it() {
     let server = Server::start(vec![(stream(open), Then::Hold)]).await;
     let mut endpoint = endpoint(&server);
     endpoint.deadlines.idle = Duration::from_millis(50);
-    let expected = "text Hi\nTimeout retryable=true: the model stopped answering\n";
+    let expected = "text Hi\nTimeout(Idle) retryable=true: the model stopped answering\n";
     assert_eq!(ask(vec![endpoint]).await.unwrap(), expected);
 }
 
@@ -132,7 +133,10 @@ async fn a_first_token_that_does_not_come_is_an_error_of_its_own() {
     let error = ask(vec![endpoint]).await.unwrap_err();
     assert_eq!(
         (error.kind, error.message.as_str()),
-        (ModelErrorKind::Timeout, "the model did not begin to answer in time")
+        (
+            ModelErrorKind::Timeout(Deadline::FirstToken),
+            "the model did not begin to answer in time"
+        )
     );
 }
 
@@ -220,7 +224,7 @@ async fn nobody_there_is_a_network_error() {
     assert_eq!((error.kind, error.retryable), (ModelErrorKind::Network, true));
 }
 
-fn busy() -> Vec<(String, Then)> {
+pub(crate) fn busy() -> Vec<(String, Then)> {
     vec![(status("503 Busy", "", "busy"), Then::Close)]
 }
 
@@ -232,7 +236,7 @@ async fn an_endpoint_that_keeps_failing_rests_and_the_next_is_asked_at_once() {
     first.patience.attempts = 1;
     let model = model(vec![first, endpoint(&good)]);
     for _ in 0..8 {
-        let reply = model.ask(&request()).await.unwrap();
+        let reply = model.ask(&request(), &Deaf).await.unwrap();
         assert_eq!(shown(reply.collect().await), SAID);
     }
     assert_eq!(ill.requests(), 5);
@@ -247,7 +251,7 @@ async fn whoever_asks_the_only_endpoint_while_it_rests_is_told_how_long() {
     let model = model(vec![only]);
     let mut last = None;
     for _ in 0..6 {
-        last = model.ask(&request()).await.err();
+        last = model.ask(&request(), &Deaf).await.err();
     }
     let error = last.unwrap();
     assert!(error.message.contains("kept failing"), "{error}");
@@ -263,7 +267,7 @@ async fn the_next_model_is_asked_for_when_the_one_before_fails() {
     let mut server = Server::start(answers).await;
     let fallbacks = vec!["second".to_owned(), "third".to_owned(), "fourth".to_owned()];
     let request = ModelRequest { fallbacks, ..request() };
-    let reply = model(vec![endpoint(&server)]).ask(&request).await.unwrap();
+    let reply = model(vec![endpoint(&server)]).ask(&request, &Deaf).await.unwrap();
     let signals: Vec<_> = reply.collect().await;
     let Some(Ok(ModelEvent::End(end))) = signals.last() else { panic!("no end: {signals:?}") };
     assert_eq!(end.model.as_deref(), Some("third"));

@@ -11,4 +11,5 @@ mod client; // over real sockets
 mod reader; // stories: body in, events out
 mod server; // a server that controls every byte
 mod splits; // properties: cuts, noise, size
+mod told; // what is told while a request is made
 mod wire; // requests

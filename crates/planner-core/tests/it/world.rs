@@ -63,6 +63,7 @@ pub(crate) fn agent(name: &str) -> Agent {
         output_schema: None,
         fallbacks: Vec::new(),
         price: None,
+        prices: BTreeMap::new(),
         approval_ms: 600_000,
         fingerprint: fingerprint(name),
     }

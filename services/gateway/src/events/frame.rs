@@ -61,6 +61,8 @@ fn name(event: &Event) -> &'static str {
         Event::TurnStarted { .. } => "turn_started",
         Event::Phase { .. } => "phase",
         Event::Delta { .. } => "delta",
+        Event::DeadlinePassed { .. } => "deadline_passed",
+        Event::Waiting { .. } => "waiting",
         Event::TurnCompleted { .. } => "turn_completed",
         Event::TurnSealed { .. } => "turn_sealed",
         Event::ToolCall { .. } => "tool_call",

@@ -12,7 +12,7 @@ use ports::working_memory::TurnText;
 use proto::envelope::{DecodeError, Envelope};
 use proto::event::{Event, ThreadEvent};
 use proto::ids::{Nonce, Sequence, ThreadRef};
-use proto::live::{Channel, LiveText};
+use proto::live::{Channel, LiveWord};
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -242,16 +242,16 @@ impl Reader {
     }
 
     async fn hear(&mut self, piece: &Bytes) {
-        let Ok(piece) = serde_json::from_slice::<LiveText>(piece) else { return };
+        let Ok(word) = serde_json::from_slice::<LiveWord>(piece) else { return };
         self.wake();
-        if self.head.as_ref().is_none_or(|head| head.sequence < piece.started) {
+        if self.head.as_ref().is_none_or(|head| head.sequence < word.started()) {
             // Its turn comes first.
             self.look().await;
             while let Some(stored) = self.records.pop_front() {
                 self.tell(&stored);
             }
         }
-        for told in self.teller.piece(piece) {
+        for told in self.teller.word(word) {
             if let Some(missed) = self.spoken.missed(&told) {
                 self.catch_up(&told, missed).await;
             }

@@ -224,6 +224,7 @@ fn agent() -> Agent {
         model: "scripted".to_owned(),
         fallbacks: Vec::new(),
         price: None,
+        prices: std::collections::BTreeMap::new(),
         temperature: None,
         context_window: 16_000,
         context_window_ratio: 0.7,

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod checkpoints;
+mod delays;
 mod restored;
 mod snapshots;
 mod turns;

@@ -1,5 +1,6 @@
 //! A bus in memory, planners, a scripted model and a worker that answers at once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,10 +8,11 @@ use bytes::Bytes;
 use planner::{AgentBook, Config, Metrics, Planner, PlannerPorts};
 use ports::clock::Ids;
 use ports::journal::{Append, Fence, Journal};
+use ports::live::{Live as _, Subscription, Topic};
 use ports::model::Model;
 use ports::queues::{Queue, Queues};
 use ports::registry::Registry;
-use proto::agent::{Agent, EarlyDispatch, Limits, Protocol};
+use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol};
 use proto::envelope::Envelope;
 use proto::fact::{Fact, RunFinished};
 use proto::hash::fingerprint;
@@ -143,6 +145,11 @@ impl World {
         panic!("{what} never happened:\n{}", self.trace());
     }
 
+    /// What is said beside the journal from now on.
+    pub(crate) async fn listen(&self) -> Box<dyn Subscription> {
+        self.client.subscribe(&Topic::Text(self.place.clone())).await.unwrap()
+    }
+
     /// Waits until so many turns were started.
     pub(crate) async fn until_started(&self, starts: usize) {
         let is_start = |record: &Record| matches!(record, Record::Fact(Fact::TurnStarted(_)));
@@ -251,6 +258,10 @@ fn agent() -> Agent {
         output_schema: None,
         fallbacks: Vec::new(),
         price: None,
+        prices: BTreeMap::from([(
+            "second".to_owned(),
+            Price { input_nano_usd: 1000, output_nano_usd: 0 },
+        )]),
         approval_ms: 60_000,
         fingerprint: fingerprint("helper"),
     }

@@ -160,6 +160,9 @@ pub(crate) struct PlannerFlags {
     /// Model requests open at once.
     #[arg(long, value_name = "N")]
     pub(crate) max_turns: Option<String>,
+    /// A file with what models cost; the agents' own files win over it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prices: Option<String>,
     /// Runs of a thread whose records stay at least; 0 keeps all.
     #[arg(long, value_name = "N")]
     pub(crate) keep_runs: Option<String>,
@@ -179,6 +182,7 @@ impl PlannerFlags {
             ("model", self.model.clone()),
             ("base_url", self.base_url.clone()),
             ("max_turns", self.max_turns.clone()),
+            ("prices", self.prices.clone()),
             ("keep_runs", self.keep_runs.clone()),
         ];
         [own, self.bus.given(), self.life.given()].concat()
@@ -269,6 +273,7 @@ mod tests {
             model: None,
             base_url: None,
             max_turns: None,
+            prices: None,
             keep_runs: None,
             bus: bus.clone(),
             life: life.clone(),

@@ -58,6 +58,10 @@ pub(crate) struct ModelChoice {
     /// The endpoint, such as `http://localhost:11434/v1`.
     #[arg(long, env = "OPENAI_BASE_URL", value_name = "URL")]
     pub(crate) base_url: Option<String>,
+    /// A file with what models cost: `model: { input: 0.15, output: 0.60 }`, US dollars per million
+    /// tokens. The agent's own file wins over it.
+    #[arg(long, env = "SYSTOLE_PRICES", value_name = "FILE", hide_short_help = true)]
+    pub(crate) prices: Option<PathBuf>,
     /// Lets the agent's rehearsal answer, with or without a key.
     #[arg(long)]
     pub(crate) rehearsed: bool,
@@ -119,6 +123,8 @@ impl ModelChoice {
         flag("--model", "SYSTOLE_MODEL", self.model());
         let may_tell = |url: &&str| !url.contains(['@', '?']);
         flag("--base-url", "OPENAI_BASE_URL", self.base_url().filter(may_tell));
+        let prices = self.prices.as_ref().map(|path| path.display().to_string());
+        flag("--prices", "SYSTOLE_PRICES", prices.as_deref());
         let is_usual = self.pace.to_bits() == 1.0_f64.to_bits();
         let pace = self.pace.to_string();
         flag("--pace", "SYSTOLE_REHEARSAL_PACE", (!is_usual).then_some(pace.as_str()));

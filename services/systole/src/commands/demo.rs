@@ -8,7 +8,7 @@ use proto::ids::{InputKey, Sequence, ThreadId, ToolName};
 use proto::time::Timestamp;
 
 use super::Context;
-use crate::agent_files::{LoadedAgent, load, with_model};
+use crate::agent_files::{LoadedAgent, load, with_choice};
 use crate::arguments::{Demo, DemoName, Scenario};
 use crate::demo::DIR;
 use crate::demo::control::{Birth, client, get, start, stop_all};
@@ -43,9 +43,7 @@ pub(crate) async fn demo(context: &Context, demo: &Demo) -> Result<Exit, Failure
     let environment = context.environment.clone().with(DIR, folder.root());
     let mut loaded =
         load(&BuiltIn { folder: folder.root().to_owned() }, Path::new(AGENT), &environment)?;
-    if let Some(model) = demo.model.model() {
-        loaded.agent = with_model(loaded.agent, model);
-    }
+    loaded.agent = with_choice(loaded.agent, &demo.model)?;
     let model = choose_model(&loaded, &demo.model)?;
     let approve: Vec<ToolName> = ToolName::new(RESTART).into_iter().collect();
     let mut view = context.view(demo.json);

@@ -5,7 +5,7 @@ use service_runtime::shutdown::Shutdown;
 use service_runtime::tasks::TaskSet;
 
 use super::Context;
-use crate::agent_files::Disk;
+use crate::agent_files::{Disk, price_table};
 use crate::arguments::PlannerFlags;
 use crate::failure::{Exit, Failure};
 use crate::nodes::agents::load_all;
@@ -19,7 +19,15 @@ use crate::wiring::servers::Servers;
 pub(crate) async fn planner(context: &Context, flags: &PlannerFlags) -> Result<Exit, Failure> {
     let found = sources::find(flags.bus.config.as_deref(), &context.environment, &flags.given())?;
     let settings = found.read(PlannerSettings::read)?;
-    let agents = load_all(&Disk, &settings.agents, settings.model.as_deref())?;
+    let prices = settings.prices.as_deref().map(price_table).transpose()?.unwrap_or_default();
+    let agents = load_all(&Disk, &settings.agents, settings.model.as_deref(), &prices)?;
+    for agent in &agents {
+        let unpriced = agent.unpriced();
+        if !unpriced.is_empty() {
+            let models = unpriced.join(", ");
+            tracing::warn!(agent = %agent.name, models, "no price is known: its runs count tokens, not money");
+        }
+    }
     let names: Vec<String> = agents.iter().map(|agent| agent.name.to_string()).collect();
     tracing::info!(agents = names.join(", "), "agents are loaded");
     let switch = KillSwitch::of(&context.environment)?;

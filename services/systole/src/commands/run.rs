@@ -18,7 +18,7 @@ use proto::ids::{AgentName, ThreadId, ThreadRef, ToolName};
 use self::attached::Visit;
 
 use super::Context;
-use crate::agent_files::{Disk, agent_file, load, with_model};
+use crate::agent_files::{Disk, agent_file, load, with_choice};
 use crate::arguments::Run;
 use crate::failure::{Exit, Failure};
 use crate::follow::{fold, fold_to_end};
@@ -39,9 +39,7 @@ const LARGEST: u64 = 512 * 1024;
 pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
     let mut loaded = load(&Disk, &agent_file(&run.agent), &context.environment)?;
     check_approved(&run.approve, &loaded.agent)?;
-    if let Some(model) = run.model.model() {
-        loaded.agent = with_model(loaded.agent, model);
-    }
+    loaded.agent = with_choice(loaded.agent, &run.model)?;
     let text = text(run)?;
     if let Some(file) = &run.record {
         record::check(file)?;

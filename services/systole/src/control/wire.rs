@@ -5,7 +5,7 @@ use std::time::Duration;
 use proto::error_code::ErrorCode;
 use proto::ids::{AgentName, Fingerprint, InputKey, Sequence, ThreadId};
 use proto::input::{Decision, Message};
-use proto::live::LiveText;
+use proto::live::LiveWord;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 
@@ -83,8 +83,8 @@ pub(crate) enum Reply {
         /// Why, and what to do.
         why: String,
     },
-    /// A piece of text of a followed thread.
-    Live(LiveText),
+    /// What is said beside the journal of a followed thread.
+    Live(LiveWord),
     /// A followed thread is silent.
     Beat,
 }

@@ -43,6 +43,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     without("model", "SYSTOLE_MODEL"),
     without("base_url", "OPENAI_BASE_URL"),
     without("api_key", "OPENAI_API_KEY"),
+    without("prices", "SYSTOLE_PRICES"),
     with("max_turns", "SYSTOLE_MAX_TURNS", "2048"),
     with("keep_runs", "SYSTOLE_KEEP_RUNS", "50"),
     without("tools", "SYSTOLE_TOOLS"),

@@ -61,6 +61,8 @@ pub(crate) struct PlannerSettings {
     pub(crate) model: Option<String>,
     pub(crate) base_url: Option<String>,
     pub(crate) api_key: Option<String>,
+    /// A file with what models cost.
+    pub(crate) prices: Option<PathBuf>,
     pub(crate) max_turns: usize,
     /// Runs of a thread whose records stay at least; absent: all.
     pub(crate) keep_runs: Option<u32>,
@@ -101,7 +103,7 @@ impl PlannerSettings {
                 "name the model's endpoint; `systole rehearse serve FILE` is one",
             );
         }
-        let model = reader.text("model");
+        let (model, prices) = (reader.text("model"), reader.text("prices"));
         let max_turns = reader.whole("max_turns", 1, 1_000_000);
         let keep_runs = reader.whole("keep_runs", 0, 1_000_000);
         reader.finish(Self {
@@ -111,6 +113,7 @@ impl PlannerSettings {
             model,
             base_url,
             api_key,
+            prices: prices.map(PathBuf::from),
             max_turns: usize::try_from(max_turns).unwrap_or(usize::MAX),
             keep_runs: u32::try_from(keep_runs).ok().filter(|runs| *runs > 0),
         })

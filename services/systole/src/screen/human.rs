@@ -12,6 +12,7 @@ use proto::event::{Event, ThreadEvent};
 use proto::fact::SealReason;
 use proto::ids::{Sequence, ToolCallId};
 use proto::live::Channel;
+use proto::notice::{Deadline, Next};
 use proto::time::Timestamp;
 use serde_json::Value;
 
@@ -46,6 +47,8 @@ pub(crate) struct HumanView<W> {
     most_lines: usize,
     /// The heading that stands last, while nothing came below it.
     headed: Option<String>,
+    /// What was waited for last: the thread and the parts of this process both tell it.
+    waited: String,
 }
 
 struct OpenCall {
@@ -68,6 +71,7 @@ impl<W: Write> HumanView<W> {
             frame: 0,
             most_lines: OBSERVATION_LINES,
             headed: None,
+            waited: String::new(),
         }
     }
 
@@ -86,6 +90,8 @@ impl<W: Write> HumanView<W> {
             Event::Delta { channel, offset, delta, .. } => {
                 self.piece(event.sequence, *channel, *offset, delta)
             }
+            Event::DeadlinePassed { deadline, next, .. } => self.deadline_passed(*deadline, *next),
+            Event::Waiting { because, .. } => self.waiting(because),
             Event::TurnCompleted { text, .. } => self.turn_ended(text, thread, None),
             Event::TurnSealed { text, why, .. } => self.turn_ended(text, thread, Some(*why)),
             Event::ToolCall { tool_call_id, tool, arguments, effect, .. } => {
@@ -178,6 +184,33 @@ impl<W: Write> HumanView<W> {
         let lines = reply.piece(channel, offset, delta);
         self.heard = self.now.max(self.heard);
         self.dressed(lines)
+    }
+
+    /// The end of a run or a call says itself why it came.
+    fn deadline_passed(&self, deadline: Deadline, next: Next) -> Vec<String> {
+        match deadline {
+            Deadline::Call | Deadline::Run => Vec::new(),
+            Deadline::FirstToken | Deadline::Idle | Deadline::Total => {
+                self.remark(&late_words(deadline, next))
+            }
+        }
+    }
+
+    fn waiting(&mut self, because: &str) -> Vec<String> {
+        if because.is_empty() || std::mem::replace(&mut self.waited, because.to_owned()) == because
+        {
+            return Vec::new();
+        }
+        self.remark(because)
+    }
+
+    /// A word between the lines of the run.
+    fn remark(&self, text: &str) -> Vec<String> {
+        let width = self.canvas.wrap_width().unwrap_or(usize::MAX).saturating_sub(4);
+        let lines = wrap(&one_line(text), width);
+        let marks = std::iter::once("  … ").chain(std::iter::repeat("    "));
+        let lines = marks.zip(lines).map(|(mark, line)| format!("{mark}{line}"));
+        lines.map(|line| self.palette.paint(Tone::Warm, &line)).collect()
     }
 
     fn dressed(&self, lines: Vec<Line>) -> Vec<String> {
@@ -355,6 +388,23 @@ fn spell(left: Duration) -> String {
     if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
 }
 
+fn late_words(deadline: Deadline, next: Next) -> String {
+    let late = match deadline {
+        Deadline::FirstToken => "the model did not begin to answer in time",
+        Deadline::Idle => "the model stopped answering",
+        Deadline::Total | Deadline::Run => "the reply took too long",
+        Deadline::Call => "nobody answered the call in time",
+    };
+    let next = match next {
+        Next::AskedAgain => "it is asked again",
+        Next::AskedElsewhere => "the next model is asked",
+        Next::TurnSealed => "the run goes on with what came",
+        Next::CallClosed => "the run goes on without it",
+        Next::RunEnds => "the run ends",
+    };
+    format!("{late}; {next}")
+}
+
 fn seal_words(why: SealReason) -> &'static str {
     match why {
         SealReason::OwnerLost => "the process that asked is gone; its calls go on",
@@ -400,11 +450,7 @@ impl<W: Write + Send> View for HumanView<W> {
     }
 
     fn notice(&mut self, text: &str) -> io::Result<()> {
-        let width = self.canvas.wrap_width().unwrap_or(usize::MAX).saturating_sub(4);
-        let lines = wrap(&one_line(text), width);
-        let marks = std::iter::once("  … ").chain(std::iter::repeat("    "));
-        let lines = marks.zip(lines).map(|(mark, line)| format!("{mark}{line}"));
-        let lines: Vec<String> = lines.map(|line| self.palette.paint(Tone::Warm, &line)).collect();
+        let lines = self.waiting(text);
         self.headed = None;
         self.draw(&lines)
     }

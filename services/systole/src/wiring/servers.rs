@@ -9,6 +9,7 @@ pub(crate) use bus_nats::watch::Seen;
 use bus_nats::{ConnectError, Login, NatsBus, Settings};
 use futures_util::stream::BoxStream;
 use gateway::{Gateway, GatewayPorts};
+use model_openai::EndpointState;
 use planner::{AgentBook, Config, Planner};
 use ports::BusError;
 use ports::freezes::Freezes;
@@ -110,14 +111,23 @@ impl Servers {
             grace: settings.life.grace,
             ..Config::new(instance(self.ports.ids.as_ref(), "planner"))
         };
-        Ok(Planner::new(planner_ports(&self.ports, self.model(settings)?), book, config))
+        let model = self.model(settings, &config.metrics)?;
+        Ok(Planner::new(planner_ports(&self.ports, model), book, config))
     }
 
-    fn model(&self, settings: &PlannerSettings) -> Result<Arc<dyn Model>, Failure> {
+    fn model(
+        &self,
+        settings: &PlannerSettings,
+        metrics: &planner::Metrics,
+    ) -> Result<Arc<dyn Model>, Failure> {
         let endpoint =
             super::named_endpoint(settings.api_key.as_deref(), settings.base_url.as_deref())?;
         tracing::info!(base_url = endpoint.base_url, "the model's endpoint");
-        Ok(Arc::new(ask(&self.ports, vec![endpoint])?))
+        let metrics = metrics.clone();
+        let model = ask(&self.ports, vec![endpoint])?;
+        Ok(Arc::new(model.watched(move |endpoint, state| {
+            metrics.endpoint(endpoint, state == EndpointState::Rests);
+        })))
     }
 
     /// A gateway to it.

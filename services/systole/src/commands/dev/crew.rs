@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::changes::{Noted, Seen};
 use super::find;
-use crate::agent_files::{LoadedAgent, with_model};
-use crate::arguments::Dev;
+use crate::agent_files::{LoadedAgent, with_choice};
+use crate::arguments::{Dev, ModelChoice};
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::staff::{Hands, Member, Staff};
@@ -49,10 +49,8 @@ impl Crew {
         let lost: Vec<PathBuf> = known.iter().filter(is_lost).cloned().collect();
         paths.extend(lost);
         let agents = find::agents(noted, &paths, &context.environment)?;
-        let agents: Vec<LoadedAgent> = match dev.model.model() {
-            Some(model) => agents.into_iter().map(|agent| named(agent, model)).collect(),
-            None => agents,
-        };
+        let chosen = agents.into_iter().map(|agent| chosen(agent, &dev.model));
+        let agents: Vec<LoadedAgent> = chosen.collect::<Result<_, Failure>>()?;
         let models: Result<Vec<ChosenModel>, Failure> =
             agents.iter().map(|agent| choose_model(agent, &dev.model)).collect();
         let crew = Self { paths, models: models?, agents };
@@ -68,7 +66,7 @@ impl Crew {
     }
 }
 
-fn named(mut agent: LoadedAgent, model: &str) -> LoadedAgent {
-    agent.agent = with_model(agent.agent, model);
-    agent
+fn chosen(mut agent: LoadedAgent, choice: &ModelChoice) -> Result<LoadedAgent, Failure> {
+    agent.agent = with_choice(agent.agent, choice)?;
+    Ok(agent)
 }

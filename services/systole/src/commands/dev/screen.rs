@@ -240,6 +240,8 @@ fn words(event: &ThreadEvent, palette: Palette) -> Option<Words> {
         Event::TurnStarted { .. }
         | Event::Checkpoint { .. }
         | Event::Delta { .. }
+        | Event::DeadlinePassed { .. }
+        | Event::Waiting { .. }
         | Event::TurnCompleted { .. }
         | Event::TurnSealed { .. }
         | Event::ToolStarted { .. }
