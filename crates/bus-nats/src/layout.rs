@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use async_nats::jetstream::{self, consumer, kv, object_store, stream};
 use ports::BusError;
+use ports::journal::Journal;
 use ports::queues::Queue;
 use proto::ids::Partition;
+use proto::time::Timestamp;
 use tokio::sync::Mutex;
 
 use crate::connect::NatsBus;
@@ -206,22 +208,62 @@ async fn ensure_entries(context: &jetstream::Context, config: kv::Config) -> Res
     Ok(())
 }
 
-/// Makes sure that a queue's consumer exists.
+/// Makes sure that a queue's consumer exists and is kept as this process's settings say.
 pub(crate) async fn ensure_consumer(bus: &NatsBus, queue: &Queue) -> Result<(), BusError> {
     let mut known = bus.known.consumers.lock().await;
     if known.contains(queue) {
         return Ok(());
     }
     let context = context(bus);
-    let stream = stream_name(partition_of(queue));
-    let config = consumer_config(bus, queue);
-    let made = context
-        .create_consumer_on_stream::<consumer::pull::Config, _>(config.clone(), &stream)
-        .await
-        .map(|_| ());
+    if !is_migrated(bus, &context, queue).await? {
+        create_consumer(bus, &context, queue).await?;
+    }
+    known.insert(queue.clone());
+    Ok(())
+}
+
+/// Gives a consumer that is there the settings of this process; answers whether it is there.
+async fn is_migrated(
+    bus: &NatsBus,
+    context: &jetstream::Context,
+    queue: &Queue,
+) -> Result<bool, BusError> {
+    let (name, stream) = (consumer_name(queue), stream_name(partition_of(queue)));
+    let found =
+        context.get_consumer_from_stream::<consumer::pull::Config, _, _>(&name, &stream).await;
+    // One that cannot be looked at is created, which finds out more.
+    let Ok(found) = found else { return Ok(false) };
+    let existing = &found.cached_info().config;
+    let wanted = consumer_config(bus, queue, consumer::DeliverPolicy::All);
+    let is_current = existing.ack_wait == wanted.ack_wait
+        && existing.max_ack_pending == wanted.max_ack_pending
+        && existing.max_deliver == wanted.max_deliver
+        && existing.inactive_threshold == wanted.inactive_threshold;
+    if is_current {
+        return Ok(true);
+    }
+    // Where it began to deliver cannot be changed, and is right as it is.
+    let migrated = consumer::pull::Config {
+        deliver_policy: existing.deliver_policy,
+        max_waiting: existing.max_waiting,
+        ..wanted
+    };
+    if let Err(error) = context.create_consumer_on_stream(migrated, &stream).await {
+        tracing::warn!(%error, name, "the consumer keeps its older settings");
+    }
+    Ok(true)
+}
+
+async fn create_consumer(
+    bus: &NatsBus,
+    context: &jetstream::Context,
+    queue: &Queue,
+) -> Result<(), BusError> {
+    let (name, stream) = (consumer_name(queue), stream_name(partition_of(queue)));
+    let config = consumer_config(bus, queue, deliver_policy(bus, queue).await?);
+    let made = context.create_consumer_on_stream(config, &stream).await;
     if let Err(error) = made {
-        // A start time in the past is part of the configuration, so an older consumer differs.
-        let name = consumer_name(queue);
+        // Another process may have been first, with another start.
         let exists = context
             .get_consumer_from_stream::<consumer::pull::Config, _, _>(&name, &stream)
             .await
@@ -230,11 +272,14 @@ pub(crate) async fn ensure_consumer(bus: &NatsBus, queue: &Queue) -> Result<(), 
             return Err(BusError::Unavailable(format!("consumer {name}: {error}")));
         }
     }
-    known.insert(queue.clone());
     Ok(())
 }
 
-fn consumer_config(bus: &NatsBus, queue: &Queue) -> consumer::pull::Config {
+fn consumer_config(
+    bus: &NatsBus,
+    queue: &Queue,
+    deliver_policy: consumer::DeliverPolicy,
+) -> consumer::pull::Config {
     let part = partition_of(queue).0;
     let filters = match queue {
         Queue::Inbox(_) => vec![format!("sy.{part}.*.*.in")],
@@ -250,28 +295,27 @@ fn consumer_config(bus: &NatsBus, queue: &Queue) -> consumer::pull::Config {
         max_deliver: -1,
         max_ack_pending: bus.settings.max_ack_pending,
         max_waiting: 16_384,
-        deliver_policy: deliver_policy(bus, queue),
+        deliver_policy,
         replay_policy: consumer::ReplayPolicy::Instant,
         ..consumer::pull::Config::default()
     }
 }
 
 /// Calls older than the longest `start_by` may not start any more, so a new tool's consumer need
-/// not see them; planners need every input and observation.
-fn deliver_policy(bus: &NatsBus, queue: &Queue) -> consumer::DeliverPolicy {
-    match queue {
+/// not see them; planners need every input and observation. The server's time counts: a process
+/// whose clock is ahead would pass over calls that wait.
+async fn deliver_policy(bus: &NatsBus, queue: &Queue) -> Result<consumer::DeliverPolicy, BusError> {
+    Ok(match queue {
         Queue::Inbox(_) | Queue::Progress(_) => consumer::DeliverPolicy::All,
         Queue::Tool(..) => {
-            consumer::DeliverPolicy::ByStartTime { start_time: ago(bus.settings.longest_start_by) }
+            let now = bus.server_time().await?;
+            let since = now.before(bus.settings.longest_start_by);
+            consumer::DeliverPolicy::ByStartTime { start_time: date_time(since) }
         }
-    }
+    })
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "only an old enough start of a new consumer is needed"
-)]
-fn ago(span: Duration) -> async_nats::datetime::DateTime {
-    let now = std::time::SystemTime::now();
-    now.checked_sub(span).unwrap_or(std::time::UNIX_EPOCH).into()
+fn date_time(at: Timestamp) -> async_nats::datetime::DateTime {
+    let since_epoch = Duration::from_millis(u64::try_from(at.0).unwrap_or(0));
+    std::time::UNIX_EPOCH.checked_add(since_epoch).unwrap_or(std::time::UNIX_EPOCH).into()
 }

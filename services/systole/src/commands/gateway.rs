@@ -12,6 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::nodes::kill::KillSwitch;
 use crate::nodes::process::Process;
 use crate::nodes::settings::GatewaySettings;
+use crate::nodes::skew::Skew;
 use crate::nodes::sources;
 use crate::wiring::servers::Servers;
 
@@ -20,6 +21,7 @@ pub(crate) async fn gateway(context: &Context, flags: &GatewayFlags) -> Result<E
     let found = sources::find(flags.bus.config.as_deref(), &context.environment, &flags.given())?;
     let settings = found.read(GatewaySettings::read)?;
     let switch = KillSwitch::of(&context.environment)?;
+    let skew = Skew::of(&context.environment)?;
     let mut process = Process::start(settings.life).await?;
     let metrics = Metrics::new();
     // Until there is more to serve, health is served on the same address.
@@ -29,6 +31,7 @@ pub(crate) async fn gateway(context: &Context, flags: &GatewayFlags) -> Result<E
     let connecting = Servers::connect(&settings.bus, "gateway", &switch);
     let connected = process.unless_asked(connecting).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };
+    let servers = servers.skewed(skew);
     waiting.finish(Duration::ZERO).await;
     servers.guard(&process.health);
     let shutdown = Shutdown::new();

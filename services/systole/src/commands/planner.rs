@@ -12,6 +12,7 @@ use crate::nodes::agents::load_all;
 use crate::nodes::kill::KillSwitch;
 use crate::nodes::process::Process;
 use crate::nodes::settings::PlannerSettings;
+use crate::nodes::skew::Skew;
 use crate::nodes::sources;
 use crate::wiring::servers::Servers;
 
@@ -31,6 +32,7 @@ pub(crate) async fn planner(context: &Context, flags: &PlannerFlags) -> Result<E
     let names: Vec<String> = agents.iter().map(|agent| agent.name.to_string()).collect();
     tracing::info!(agents = names.join(", "), "agents are loaded");
     let switch = KillSwitch::of(&context.environment)?;
+    let skew = Skew::of(&context.environment)?;
     let mut process = Process::start(settings.life).await?;
     let mut tasks = TaskSet::new();
     let metrics = Metrics::new();
@@ -38,6 +40,7 @@ pub(crate) async fn planner(context: &Context, flags: &PlannerFlags) -> Result<E
     let connected =
         process.unless_asked(Servers::connect(&settings.bus, "planner", &switch)).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };
+    let servers = servers.skewed(skew);
     let planner = servers.planner(&settings, AgentBook::new(agents), metrics)?;
     servers.guard(&process.health);
     let shutdown = Shutdown::new();

@@ -12,6 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::nodes::kill::KillSwitch;
 use crate::nodes::process::Process;
 use crate::nodes::settings::WorkerSettings;
+use crate::nodes::skew::Skew;
 use crate::nodes::sources;
 use crate::wiring::servers::Servers;
 
@@ -30,6 +31,7 @@ pub(crate) async fn serve(
     tools: &[LoadedTool],
 ) -> Result<Exit, Failure> {
     let switch = KillSwitch::of(&context.environment)?;
+    let skew = Skew::of(&context.environment)?;
     let mut process = Process::start(settings.life).await?;
     let mut tasks = TaskSet::new();
     let metrics = Metrics::new();
@@ -37,6 +39,7 @@ pub(crate) async fn serve(
     let connected =
         process.unless_asked(Servers::connect(&settings.bus, "worker", &switch)).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };
+    let servers = servers.skewed(skew);
     let worker = servers.worker(settings, tools, &context.environment, metrics).await?;
     servers.guard(&process.health);
     let shutdown = Shutdown::new();

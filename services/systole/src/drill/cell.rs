@@ -1,148 +1,218 @@
-//! One cell: its own servers, one process that is hit, another that takes over.
+//! One cell: processes of one role that are hit at one point, and another that takes over. A cell is
+//! repeated in rounds over the same servers until enough processes were ended.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use proto::ids::ThreadRef;
 use proto::input::InputBody;
-use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
+use super::after::Ends;
 use super::cells::{Cell, Hit, Role, Story};
-use super::client::Client;
-use super::judge::{Counts, judge};
+use super::people::People;
 use super::servers::Programs;
-use super::world::{Node, World};
+use super::stage::{Found, Outcome, Stage};
+use super::world::{Node, Wanted};
 use crate::failure::Failure;
 use crate::follow::fold;
 
-/// How long the process may take to come to its point.
-const REACH: Duration = Duration::from_secs(20);
+/// How long the first process may take to come to its point.
+const REACH: Duration = Duration::from_mins(1);
+/// How much longer the others may take that are to be hit in the same round.
+const OTHERS: Duration = Duration::from_millis(500);
 /// How long a process that stood still has to do what it must not.
 const AFTERWARDS: Duration = Duration::from_secs(3);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
+/// Processes that are hit in one round, at most.
+const ABREAST: usize = 10;
 
-/// What came of a cell.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Outcome {
-    /// Its name.
-    pub(crate) cell: String,
-    /// Whether the process came to the point.
-    pub(crate) reached: bool,
-    /// Threads under way.
-    pub(crate) threads: usize,
-    /// What was counted.
-    #[serde(flatten)]
-    pub(crate) counts: Counts,
-    /// From the hit until every run had ended.
-    pub(crate) recovered_ms: u64,
-}
-
-impl Outcome {
-    /// Whether the cell proves what it should.
-    pub(crate) fn is_good(&self) -> bool {
-        self.reached && self.counts.keeps_promises()
-    }
-}
-
-/// Runs a cell in a folder of its own, which is removed afterwards unless it went wrong.
+/// Runs a cell in a folder of its own, which is removed afterwards unless it went wrong. A cell that
+/// kills is repeated until `kills` processes were ended.
 pub(crate) async fn run(
     programs: &Programs,
     cell: Cell,
-    threads: usize,
+    load: Load,
     folder: PathBuf,
 ) -> Result<Outcome, Failure> {
-    let world = World::start(programs, folder.clone()).await?;
-    let client = Client::connect(&world).await?;
-    let case = Case { world: &world, client, cell };
-    let outcome = case.run(threads).await?;
-    drop(world);
-    if outcome.is_good() {
-        std::fs::remove_dir_all(&folder).map_err(|error| Failure::other("the folder", error))?;
+    let stage = Stage::open(programs, folder).await?;
+    let mut found = Found::default();
+    let wanted = if cell.hit == Hit::Killed { load.kills } else { 1 };
+    // Each round hits one process at least, or the point is not reached at all.
+    for round in 0..wanted {
+        let abreast = wanted.saturating_sub(found.kills).clamp(1, ABREAST);
+        let next = Round { stage: &stage, cell, round, threads: load.threads };
+        let came = Box::pin(next.run(abreast)).await?;
+        found.kills = found.kills.saturating_add(came.hits);
+        found.recovered = found.recovered.max(came.recovered);
+        found.places.extend(came.places);
+        found.violations.extend(came.violations);
+        if came.hits == 0 || found.kills >= wanted {
+            break;
+        }
     }
-    Ok(outcome)
+    found.reached = found.kills >= wanted;
+    if cell.hit == Hit::Paused {
+        found.kills = 0;
+    }
+    stage.close(cell.to_string(), found).await
 }
 
-struct Case<'a> {
-    world: &'a World,
-    client: Client,
+/// How much is under way, and how often a process is ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    /// Threads of one round.
+    pub(crate) threads: usize,
+    /// Processes that a row ends at least.
+    pub(crate) kills: usize,
+    /// Model requests that are open when the leader of a cluster is killed.
+    pub(crate) turns: usize,
+}
+
+struct Round<'a> {
+    stage: &'a Stage,
     cell: Cell,
+    round: usize,
+    threads: usize,
 }
 
-/// The process that is hit, and the one of the other role.
+/// What came of a round.
+struct Came {
+    hits: usize,
+    places: Vec<ThreadRef>,
+    recovered: Duration,
+    violations: Vec<String>,
+}
+
+/// The processes that are hit, and those of other roles.
 struct Cast {
-    hit: Node,
-    other: Option<Node>,
+    hit: Vec<Node>,
+    others: Vec<(Role, Node)>,
 }
 
-impl Case<'_> {
-    async fn run(&self, threads: usize) -> Result<Outcome, Failure> {
-        let mut cast = self.assemble().await?;
-        let places = self.begin(threads).await?;
-        let reached = self.until_hit(&mut cast.hit).await;
-        let since = Instant::now();
-        let heir = self.world.node(self.cell.role, None).await?;
-        self.client.until_rest(&places).await;
+impl Round<'_> {
+    async fn run(&self, abreast: usize) -> Result<Came, Failure> {
+        let mut cast = self.assemble(abreast).await?;
+        let people = self.people(&cast)?;
+        let (places, replaced) =
+            tokio::join!(self.errands(&people), self.replace(&mut cast.hit, &people));
+        let (places, (since, heir)) = (places?, replaced?);
+        self.stage.client.until_rest(&places).await;
         let recovered = since.elapsed();
-        self.afterwards(&mut cast, places.len()).await?;
-        let counts = judge(self.client.journal().as_ref(), &places, &self.world.effects()).await?;
+        let hits = self.hits(&mut cast.hit);
+        let violations = self.afterwards(&mut cast, &places).await?;
         drop((heir, cast));
-        Ok(Outcome {
-            cell: self.cell.to_string(),
-            reached,
-            threads,
-            counts,
-            recovered_ms: u64::try_from(recovered.as_millis()).unwrap_or(u64::MAX),
-        })
+        Ok(Came { hits, places, recovered, violations })
     }
 
     /// While threads are cancelled no worker is there, so that their calls have not started; the
     /// tools of one that is gone are on offer for a while.
-    async fn assemble(&self) -> Result<Cast, Failure> {
-        if self.cancels() {
-            drop(self.world.node(Role::Worker, None).await?);
+    async fn assemble(&self, abreast: usize) -> Result<Cast, Failure> {
+        let world = &self.stage.world;
+        let role = self.cell.role;
+        let mut others = Vec::new();
+        for other in [Role::Worker, Role::Planner, Role::Gateway] {
+            let is_needed = other != Role::Gateway || self.cell.story == Story::Signatures;
+            if other != role && is_needed {
+                others.push((other, world.node(Wanted::of(other)).await?));
+            }
         }
-        let hit = self.world.node(self.cell.role, Some(&self.cell.arming())).await?;
-        let other =
-            if self.cancels() { None } else { Some(self.world.node(self.other(), None).await?) };
-        Ok(Cast { hit, other })
+        if self.cancels() {
+            others.clear();
+        }
+        let armed = Wanted { arming: Some(self.cell.arming()), ..Wanted::of(role) };
+        let starting = (0..abreast).map(|_| world.node(armed.clone()));
+        let hit = futures_util::future::try_join_all(starting).await?;
+        Ok(Cast { hit, others })
     }
 
-    async fn begin(&self, threads: usize) -> Result<Vec<ThreadRef>, Failure> {
-        let word = match self.cell.story {
-            Story::Orders => "order",
-            Story::Bookings | Story::Cancels => "hold",
-        };
-        let places = self.client.send(word, threads).await?;
-        if self.cancels() {
-            self.cancel(&places).await?;
+    /// People speak to gateways: to those that are hit, or to the one beside them.
+    fn people(&self, cast: &Cast) -> Result<People, Failure> {
+        if self.cell.role == Role::Gateway {
+            return People::new(cast.hit.iter());
         }
-        Ok(places)
+        let gateways = cast.others.iter().filter(|(role, _)| *role == Role::Gateway);
+        People::new(gateways.map(|(_, node)| node))
+    }
+
+    /// What threads are begun for, up to the last word that a person has to say.
+    async fn errands(&self, people: &People) -> Result<Vec<ThreadRef>, Failure> {
+        let client = &self.stage.client;
+        let name = |word: &str| format!("{word} r{}", self.round);
+        match self.cell.story {
+            Story::Orders if self.cell.role == Role::Gateway => {
+                people.order(&name("order"), self.threads).await
+            }
+            Story::Orders => client.send(&name("order"), self.threads).await,
+            Story::Bookings => client.send(&name("hold"), self.threads).await,
+            Story::Cancels => {
+                let places = client.send(&name("hold"), self.threads).await?;
+                self.cancel(&places).await?;
+                Ok(places)
+            }
+            Story::Signatures => {
+                let places = client.send(&name("sign"), self.threads).await?;
+                people.agree(client, &places).await?;
+                Ok(places)
+            }
+            Story::Poison => {
+                let places = client.send(&name("order"), self.threads).await?;
+                for place in &places {
+                    self.stage.world.poison(place).await?;
+                }
+                Ok(places)
+            }
+        }
+    }
+
+    /// Waits for the hits, and starts whoever takes over; answers with the time of the first.
+    async fn replace(&self, hit: &mut [Node], people: &People) -> Result<(Instant, Node), Failure> {
+        let latest = Instant::now() + REACH;
+        while self.hits(hit) == 0 && Instant::now() < latest {
+            sleep(LOOK / 10).await;
+        }
+        let since = Instant::now();
+        while self.hits(hit) < hit.len() && since.elapsed() < OTHERS {
+            sleep(LOOK / 10).await;
+        }
+        let heir = self.stage.world.node(Wanted::of(self.cell.role)).await?;
+        if self.cell.role == Role::Gateway {
+            people.turn_to(&heir);
+        }
+        Ok((since, heir))
+    }
+
+    fn hits(&self, nodes: &mut [Node]) -> usize {
+        let is_hit = |node: &mut Node| match self.cell.hit {
+            Hit::Killed => node.is_gone(),
+            Hit::Paused => node.is_stopped(),
+        };
+        nodes.iter_mut().filter_map(|node| is_hit(node).then_some(())).count()
     }
 
     /// Whoever stood still goes on, and a worker comes when everything is over: neither may do
     /// anything any more.
-    async fn afterwards(&self, cast: &mut Cast, calls: usize) -> Result<(), Failure> {
+    async fn afterwards(
+        &self,
+        cast: &mut Cast,
+        places: &[ThreadRef],
+    ) -> Result<Vec<String>, Failure> {
+        let ends = Ends::of(&self.stage.client, places).await?;
         if self.cell.hit == Hit::Paused {
-            cast.hit.resume()?;
+            for node in &cast.hit {
+                node.resume()?;
+            }
             sleep(AFTERWARDS).await;
         }
         if self.cancels() {
-            cast.other = Some(self.late_worker(calls).await?);
+            cast.others.push((Role::Worker, self.late_worker(places.len()).await?));
         }
-        Ok(())
+        ends.altered(&self.stage.client).await
     }
 
     fn cancels(&self) -> bool {
         self.cell.story == Story::Cancels
-    }
-
-    fn other(&self) -> Role {
-        match self.cell.role {
-            Role::Planner => Role::Worker,
-            Role::Worker => Role::Planner,
-        }
     }
 
     /// Cancels every thread once all their calls are out.
@@ -150,7 +220,7 @@ impl Case<'_> {
         let latest = Instant::now() + REACH;
         for place in places {
             while Instant::now() < latest {
-                let thread = fold(self.client.journal(), place).await?;
+                let thread = fold(self.stage.client.journal(), place).await?;
                 if thread.open_calls().any(|call| call.dispatched.is_some()) {
                     break;
                 }
@@ -159,28 +229,14 @@ impl Case<'_> {
         }
         for place in places {
             let body = InputBody::Cancel { reason: "the drill".to_owned() };
-            self.client.input(place, body).await?;
+            self.stage.client.input(place, body).await?;
         }
         Ok(())
     }
 
-    async fn until_hit(&self, hit: &mut Node) -> bool {
-        let latest = Instant::now() + REACH;
-        loop {
-            let is_hit = match self.cell.hit {
-                Hit::Killed => hit.is_gone(),
-                Hit::Paused => hit.is_stopped(),
-            };
-            if is_hit || Instant::now() > latest {
-                return is_hit;
-            }
-            sleep(LOOK / 10).await;
-        }
-    }
-
     /// A worker that comes when everything is over sees each call and starts none.
     async fn late_worker(&self, calls: usize) -> Result<Node, Failure> {
-        let worker = self.world.node(Role::Worker, None).await?;
+        let worker = self.stage.world.node(Wanted::of(Role::Worker)).await?;
         let latest = Instant::now() + REACH;
         let wanted = u32::try_from(calls).map_or(f64::MAX, f64::from);
         while worker.metric("systole_worker_deliveries_total").await < wanted {

@@ -9,6 +9,17 @@ use crate::nodes::kill::KillPoint as Point;
 pub(crate) enum Role {
     Planner,
     Worker,
+    Gateway,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Planner => "planner",
+            Self::Worker => "worker",
+            Self::Gateway => "gateway",
+        })
+    }
 }
 
 /// What happens to it.
@@ -29,6 +40,22 @@ pub(crate) enum Story {
     Bookings,
     /// Each wants to book while no worker is there, and is cancelled.
     Cancels,
+    /// Each wants to sign, which a person agrees to over HTTP.
+    Signatures,
+    /// Each looks and books, and a record that nobody can read comes in between.
+    Poison,
+}
+
+impl fmt::Display for Story {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Orders => "orders",
+            Self::Bookings => "bookings",
+            Self::Cancels => "cancels",
+            Self::Signatures => "signatures",
+            Self::Poison => "poison",
+        })
+    }
 }
 
 /// One row of the matrix.
@@ -50,20 +77,12 @@ impl Cell {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let role = match self.role {
-            Role::Planner => "planner",
-            Role::Worker => "worker",
-        };
         let hit = match self.hit {
             Hit::Killed => "killed",
             Hit::Paused => "paused",
         };
-        let story = match self.story {
-            Story::Orders => "orders",
-            Story::Bookings => "bookings",
-            Story::Cancels => "cancels",
-        };
-        write!(f, "{role}/{}/{hit}/{story}", self.point.as_str())
+        let Self { role, point, story, .. } = self;
+        write!(f, "{role}/{}/{hit}/{story}", point.as_str())
     }
 }
 
@@ -90,6 +109,19 @@ const PLANNER: [Point; 18] = [
 /// The points of a planner that ends calls itself.
 const ENDING: [Point; 4] =
     [Point::BeforeBar, Point::AfterBar, Point::BeforeCallClosed, Point::AfterCallClosed];
+/// The points of a planner around a person's word: it asks for it, and carries it out.
+const DECIDING: [Point; 6] = [
+    Point::BeforeApprovalAsked,
+    Point::AfterApprovalAsked,
+    Point::BeforeCall,
+    Point::AfterCall,
+    Point::BeforeAck,
+    Point::AfterAck,
+];
+/// The points of a planner that comes to a record which nobody can read.
+const PARKING: [Point; 2] = [Point::BeforeParked, Point::AfterParked];
+/// The points of a gateway.
+const SAYING: [Point; 2] = [Point::BeforeInput, Point::AfterInput];
 /// The points of a worker whose calls may be repeated; its first calls are such.
 const REPEATABLE: [Point; 3] = [Point::Pulled, Point::BeforeClaim, Point::AfterClaim];
 /// The points of a worker whose calls may not.
@@ -104,6 +136,8 @@ const RESULTS: [Point; 6] = [
     Point::BeforeAck,
     Point::AfterAck,
 ];
+/// The points of a worker whose call a person agreed to.
+const SIGNING: [Point; 2] = [Point::BeforeStart, Point::AfterStart];
 /// Where standing still is worse than being gone.
 const PLANNER_PAUSES: [Point; 3] =
     [Point::AfterTurnStarted, Point::BeforeTurnEnded, Point::BeforeAck];
@@ -116,10 +150,15 @@ pub(crate) fn all(only: Option<&str>) -> Vec<Cell> {
     let all = [
         killed(Role::Planner, Story::Orders, &PLANNER),
         killed(Role::Planner, Story::Cancels, &ENDING),
+        killed(Role::Planner, Story::Signatures, &DECIDING),
+        killed(Role::Planner, Story::Poison, &PARKING),
         killed(Role::Worker, Story::Orders, &REPEATABLE),
         killed(Role::Worker, Story::Orders, &RESULTS),
         killed(Role::Worker, Story::Bookings, &IRREVERSIBLE),
         killed(Role::Worker, Story::Bookings, &RESULTS),
+        killed(Role::Worker, Story::Signatures, &SIGNING),
+        killed(Role::Gateway, Story::Orders, &SAYING),
+        killed(Role::Gateway, Story::Signatures, &SAYING),
         paused(Role::Planner, Story::Orders, &PLANNER_PAUSES),
         paused(Role::Worker, Story::Bookings, &WORKER_PAUSES),
     ];
@@ -133,30 +172,16 @@ fn row(role: Role, story: Story, hit: Hit, points: &[Point]) -> Vec<Cell> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fault;
     use super::*;
 
-    /// No story of the drill comes to them; `system-tests/tests/it/kill_points.rs` does.
-    const BY_TESTS: [Point; 6] = [
-        Point::BeforeInput,
-        Point::AfterInput,
-        Point::BeforeApprovalAsked,
-        Point::AfterApprovalAsked,
-        Point::BeforeParked,
-        Point::AfterParked,
-    ];
-
-    /// Only a journal that has lost its tail leads to them; the simulation, which ends planners at
-    /// every append, comes there.
-    const BY_SIMULATION: [Point; 2] = [Point::BeforeRestored, Point::AfterRestored];
-
     #[test]
-    fn every_kill_point_is_in_the_matrix_or_in_a_test_of_its_own() {
-        let all = all(None);
-        for point in Point::ALL.iter().filter(|point| !BY_TESTS.contains(point)) {
-            if BY_SIMULATION.contains(point) {
-                continue;
-            }
-            assert!(all.iter().any(|cell| cell.point == *point), "{point:?}");
+    fn every_kill_point_is_in_the_matrix() {
+        let cells = all(None).into_iter().map(|cell| cell.point);
+        let faults = fault::all(None).into_iter().filter_map(fault::Fault::point);
+        let points: Vec<Point> = cells.chain(faults).collect();
+        for point in Point::ALL {
+            assert!(points.contains(point), "{point:?}");
         }
     }
 

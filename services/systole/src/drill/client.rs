@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ports::journal::Journal;
+use ports::working_memory::WorkingMemory;
 use proto::ids::{AgentName, ThreadRef};
 use proto::input::{InputBody, Message};
 use tokio::time::{Instant, sleep};
@@ -15,10 +16,11 @@ use crate::inputs;
 use crate::nodes::kill::KillSwitch;
 use crate::wiring::servers::Servers;
 
-/// How long the threads may take to come to rest.
-const REST: Duration = Duration::from_mins(2);
+/// How long the threads may take to come to rest: a run is lost only when it does not end within a
+/// time that no slow machine needs.
+pub(crate) const REST: Duration = Duration::from_mins(5);
 /// Between two looks.
-const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// A client of one cell's servers.
 pub(crate) struct Client {
@@ -31,18 +33,27 @@ impl Client {
         Ok(Self { servers })
     }
 
+    pub(crate) fn working(&self) -> &Arc<dyn WorkingMemory> {
+        &self.servers.ports().working
+    }
+
     pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
         &self.servers.ports().journal
     }
 
-    pub(crate) async fn send(&self, word: &str, threads: usize) -> Result<Vec<ThreadRef>, Failure> {
+    /// Begins threads; the last of `words` and a number name what each is about.
+    pub(crate) async fn send(
+        &self,
+        words: &str,
+        threads: usize,
+    ) -> Result<Vec<ThreadRef>, Failure> {
         let agent = AgentName::new("clerk").map_err(|error| Failure::other("a name", error))?;
         let mut places = Vec::new();
         for number in 0..threads {
             let ports = self.servers.ports();
             let place = inputs::place(ports.ids.thread_id(ports.clock.now()));
             let message = Message {
-                text: format!("{word} n{number}"),
+                text: format!("{words}n{number}"),
                 agent: Some(agent.clone()),
                 approve: Vec::new(),
                 complexity: None,

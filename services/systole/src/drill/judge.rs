@@ -1,6 +1,6 @@
 //! What was left of the promises: counted in the journals and in the tool's own file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use invariants::check_at_rest;
 use ports::BusError;
@@ -8,7 +8,9 @@ use ports::journal::Journal;
 use proto::envelope::Envelope;
 use proto::error_code::ErrorCode;
 use proto::fact::Fact;
-use proto::ids::{Sequence, ThreadRef};
+use proto::ids::{Sequence, ThreadRef, ToolCallId};
+use proto::input::InputBody;
+use proto::observation::Observation;
 use proto::record::{Placed, Record};
 use serde::Serialize;
 
@@ -29,6 +31,10 @@ pub(crate) struct Counts {
     pub(crate) in_doubt: usize,
     /// Bookings that were reported done and are not in the tool's file.
     pub(crate) claimed_in_vain: usize,
+    /// Calls that a planner closed: their deadline had passed, or they were cancelled.
+    pub(crate) closed: usize,
+    /// Orders that were neither booked nor in doubt, by what their threads were told.
+    pub(crate) unbooked: BTreeMap<String, usize>,
     /// Broken invariants, one a line.
     pub(crate) violations: Vec<String>,
 }
@@ -62,7 +68,11 @@ pub(crate) async fn judge(
     Ok(counts)
 }
 
-async fn history(journal: &dyn Journal, place: &ThreadRef) -> Result<Vec<Placed>, BusError> {
+/// The records of a thread that can be read.
+pub(crate) async fn history(
+    journal: &dyn Journal,
+    place: &ThreadRef,
+) -> Result<Vec<Placed>, BusError> {
     let records = journal.read(place, Sequence::NONE, Sequence::NONE).await?;
     let placed = records.into_iter().filter_map(|stored| {
         let envelope = Envelope::decode(&stored.payload).ok()?;
@@ -74,47 +84,94 @@ async fn history(journal: &dyn Journal, place: &ThreadRef) -> Result<Vec<Placed>
 
 impl Counts {
     fn add(&mut self, place: &ThreadRef, history: &[Placed], effects: &BTreeSet<&String>) {
-        let mut starts = 0_usize;
-        let mut turns = BTreeSet::new();
-        let mut ended = false;
-        let mut doubted = BTreeSet::new();
+        let mut told = Told::default();
         for placed in history {
-            match &placed.record {
-                Record::Fact(Fact::TurnStarted(turn)) => {
-                    starts = starts.saturating_add(1);
-                    turns.insert((turn.run, turn.turn));
-                }
-                Record::Fact(Fact::RunFinished(_)) => ended = true,
-                Record::Fact(Fact::Restored(restored)) => {
-                    ended |= restored.finished.is_some();
-                    self.restored = self.restored.saturating_add(1);
-                    let doubts = restored.doubts.iter().map(|doubt| doubt.tool_call_id.clone());
-                    doubted.extend(doubts);
-                }
-                Record::Fact(Fact::CallClosed { observation })
-                | Record::Observation(observation) => {
-                    if observation.code == Some(ErrorCode::InDoubt) {
-                        doubted.insert(observation.tool_call_id.clone());
-                    }
-                    let booked = observation.content.trim().strip_prefix("booked ");
-                    let is_there = |name: &str| effects.contains(&name.trim().to_owned());
-                    if booked.is_some_and(|name| !is_there(name)) {
-                        self.claimed_in_vain = self.claimed_in_vain.saturating_add(1);
-                    }
-                }
-                Record::Fact(_)
-                | Record::Input(_)
-                | Record::ToolCall(_)
-                | Record::Start(_)
-                | Record::Tick => {}
-            }
+            told.read(&placed.record);
         }
-        self.in_doubt = self.in_doubt.saturating_add(doubted.len());
-        self.runs_lost = self.runs_lost.saturating_add(usize::from(!ended));
-        let repeated = starts.saturating_sub(turns.len());
+        let in_vain = told.booked.iter().filter(|name| !effects.contains(name)).count();
+        self.claimed_in_vain = self.claimed_in_vain.saturating_add(in_vain);
+        self.restored = self.restored.saturating_add(told.restored);
+        self.closed = self.closed.saturating_add(told.closed);
+        self.in_doubt = self.in_doubt.saturating_add(told.doubted.len());
+        self.runs_lost = self.runs_lost.saturating_add(usize::from(!told.ended));
+        let repeated = told.starts.saturating_sub(told.turns.len());
         self.model_calls_repeated = self.model_calls_repeated.saturating_add(repeated);
+        if told.doubted.is_empty() && !told.orders.iter().all(|name| effects.contains(name)) {
+            let count = self.unbooked.entry(told.codes.join(", ")).or_default();
+            *count = count.saturating_add(1);
+        }
         let thread = place.thread;
         let violations = check_at_rest(history).into_iter();
         self.violations.extend(violations.map(|violation| format!("{thread}: {violation}")));
+    }
+}
+
+/// What the journal of one thread tells.
+#[derive(Debug, Default)]
+struct Told {
+    starts: usize,
+    turns: BTreeSet<(u32, u32)>,
+    ended: bool,
+    restored: usize,
+    closed: usize,
+    doubted: BTreeSet<ToolCallId>,
+    /// What was ordered, and what a tool said that it booked.
+    orders: BTreeSet<String>,
+    booked: Vec<String>,
+    /// Codes of calls that did not go well, in order.
+    codes: Vec<String>,
+}
+
+impl Told {
+    fn read(&mut self, record: &Record) {
+        match record {
+            Record::Fact(fact) => self.fact(fact),
+            Record::Observation(observation) => self.observation(observation),
+            Record::Input(input) => self.input(&input.body),
+            Record::ToolCall(_) | Record::Start(_) | Record::Tick => {}
+        }
+    }
+
+    fn fact(&mut self, fact: &Fact) {
+        match fact {
+            Fact::TurnStarted(turn) => {
+                self.starts = self.starts.saturating_add(1);
+                self.turns.insert((turn.run, turn.turn));
+            }
+            Fact::RunFinished(_) => self.ended = true,
+            Fact::Restored(restored) => {
+                self.ended |= restored.finished.is_some();
+                self.restored = self.restored.saturating_add(1);
+                let doubts = restored.doubts.iter().map(|doubt| doubt.tool_call_id.clone());
+                self.doubted.extend(doubts);
+            }
+            Fact::CallClosed { observation } => {
+                self.closed = self.closed.saturating_add(1);
+                self.observation(observation);
+            }
+            Fact::TurnCompleted(_)
+            | Fact::TurnSealed(_)
+            | Fact::ApprovalAsked(_)
+            | Fact::Parked { .. }
+            | Fact::Checkpoint(_) => {}
+        }
+    }
+
+    fn observation(&mut self, observation: &Observation) {
+        self.codes.extend(observation.code.map(|code| code.to_string()));
+        if observation.code == Some(ErrorCode::InDoubt) {
+            self.doubted.insert(observation.tool_call_id.clone());
+        }
+        let booked = observation.content.trim().strip_prefix("booked ");
+        self.booked.extend(booked.map(|name| name.trim().to_owned()));
+    }
+
+    fn input(&mut self, body: &InputBody) {
+        if let InputBody::Message(message) = body {
+            let words = message.text.split_once(' ');
+            let is_order = |word: &str| ["order", "hold", "sign"].contains(&word);
+            let name = words.filter(|(word, _)| is_order(word)).map(|(_, name)| name.to_owned());
+            self.orders.extend(name);
+        }
     }
 }

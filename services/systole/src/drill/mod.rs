@@ -1,16 +1,28 @@
 //! `systole drill`: real servers and real processes, ended at every point at which they act, and what
 //! was left of the promises.
 //!
-//! Reading order: [`command`] · [`cells`]: what is tried · [`cell`], [`fault`]: one of them, by its [`client`] · [`world`],
-//! [`servers`]: its processes · [`judge`]: what is counted · [`report`]: the matrix
+//! Reading order: [`command`] · [`cells`]: what is killed where · [`cell`]: one of them, in rounds, by its
+//! [`client`] and its [`people`] · [`fault`]: what else happens: [`outage`], [`tail`], [`replay`], [`twice`],
+//! [`late`], [`clocks`], [`cluster`] · [`stage`], [`world`], [`servers`]: processes of a row · [`judge`],
+//! [`after`]: what is counted · [`report`]: the matrix
 
-pub(crate) mod cell;
-pub(crate) mod cells;
-pub(crate) mod client;
+mod after;
+mod cell;
+mod cells;
+mod client;
+mod clocks;
+mod cluster;
 pub(crate) mod command;
-pub(crate) mod fault;
-pub(crate) mod judge;
-pub(crate) mod proxy;
-pub(crate) mod report;
+mod fault;
+mod judge;
+mod late;
+mod outage;
+mod people;
+mod proxy;
+mod replay;
+mod report;
 pub(crate) mod servers;
+mod stage;
+mod tail;
+mod twice;
 pub(crate) mod world;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
@@ -17,7 +18,10 @@ use crate::failure::Failure;
 use crate::settings::Environment;
 
 /// How long a server may take to be there.
-const START: Duration = Duration::from_secs(20);
+const START: Duration = Duration::from_mins(1);
+
+/// The names of the servers of a cluster.
+pub(crate) const CLUSTER: [&str; 3] = ["n0", "n1", "n2"];
 
 /// The programs of the servers.
 #[derive(Clone, Debug)]
@@ -80,6 +84,32 @@ impl Server {
         Self::start(program, vec![OsString::from("-c"), config.into_os_string()], port).await
     }
 
+    /// Starts three servers that know each other.
+    pub(crate) async fn cluster(program: &Path, folder: &Path) -> Result<Vec<Self>, Failure> {
+        let mut routes = Vec::new();
+        for _ in CLUSTER {
+            routes.push(free_port()?);
+        }
+        let all: Vec<String> =
+            routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+        let mut servers = Vec::new();
+        for (name, route) in CLUSTER.iter().zip(&routes) {
+            let port = free_port()?;
+            let lines = format!(
+                "server_name: {name}\nlisten: \"127.0.0.1:{port}\"\n\
+                 jetstream {{ store_dir: \"{}\" }}\n\
+                 cluster {{ name: drill, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n",
+                folder.join(name).display(),
+                all.join(", ")
+            );
+            let config = folder.join(format!("{name}.conf"));
+            std::fs::write(&config, lines).map_err(|error| Failure::other("nats.conf", error))?;
+            let words = vec![OsString::from("-c"), config.into_os_string()];
+            servers.push(Self::start(program, words, port).await?);
+        }
+        Ok(servers)
+    }
+
     /// Starts Redis, which keeps nothing on disk.
     pub(crate) async fn redis(program: &Path, folder: &Path) -> Result<Self, Failure> {
         let port = free_port()?;
@@ -136,16 +166,35 @@ impl Server {
 
     /// Says something in the server's own protocol and waits for a line that holds `answer`.
     pub(crate) async fn say(&self, words: &str, answer: &str) -> Result<(), Failure> {
+        self.talk(words, |line| line.contains(answer).then_some(())).await
+    }
+
+    /// A request to NATS, with the answer to it.
+    pub(crate) async fn ask(&self, subject: &str, body: &str) -> Result<Value, Failure> {
+        let words = format!(
+            "CONNECT {{\"verbose\":false}}\r\nSUB answers 1\r\n\
+             PUB {subject} answers {}\r\n{body}\r\n",
+            body.len()
+        );
+        let read = |line: &str| {
+            let said = line.starts_with('{').then(|| serde_json::from_str(line).ok()).flatten();
+            said.filter(Value::is_object)
+        };
+        self.talk(&words, read).await
+    }
+
+    /// Reads lines until one of them is what is waited for.
+    async fn talk<T>(&self, words: &str, read: impl Fn(&str) -> Option<T>) -> Result<T, Failure> {
         let talk = async {
             let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
             stream.write_all(words.as_bytes()).await?;
             let mut lines = BufReader::new(stream).lines();
             while let Some(line) = lines.next_line().await? {
-                if line.contains(answer) {
-                    return Ok(());
+                if let Some(found) = read(&line) {
+                    return Ok(found);
                 }
             }
-            Err(io::Error::other(format!("no answer with {answer}")))
+            Err(io::Error::other("the connection ended without an answer"))
         };
         let talked = timeout(START, talk).await.map_err(io::Error::other);
         talked.and_then(|talked| talked).map_err(failed)

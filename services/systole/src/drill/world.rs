@@ -4,33 +4,41 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use proto::ids::ThreadRef;
+use proto::subject::{Leaf, Subject};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::cells::Role;
-use super::proxy::Proxy;
 use super::servers::{Programs, Server};
 use crate::failure::Failure;
-use crate::nodes::kill;
 use crate::nodes::settings::{BusLogin, BusSettings, RedisSettings};
+use crate::nodes::{kill, skew};
 
 /// The running program, even after its file was replaced.
 const SELF: &str = "/proc/self/exe";
 /// How long a process may take to be ready.
-const READY: Duration = Duration::from_secs(30);
+const READY: Duration = Duration::from_mins(2);
 /// After how many silent seconds a process of the drill counts as gone.
 pub(crate) const ACK_WAIT: Duration = Duration::from_secs(2);
+/// The same on a cluster, as it is without a setting.
+const CLUSTER_ACK_WAIT: Duration = Duration::from_secs(6);
+/// The command of the model.
+const MODEL: [&str; 5] = ["rehearse", "serve", "rehearsal.yaml", "--listen", "127.0.0.1:0"];
 
 const AGENT: &str = "name: clerk\nrole: You book what you are told.\nmodel: rehearsal\n\
-                     tools: [look, book]\n";
+                     tools: [look, book, sign]\n";
 
 const REHEARSAL: &str = "\
 rules:
   - when: { last: user, user_matches: 'hold (\\w+)' }
     say: I book it at once.
     calls: [{ tool: book, arguments: { order: '{{user.1}}' } }]
+  - when: { last: user, user_matches: 'sign (\\w+)' }
+    say: I sign it, if I may.
+    calls: [{ tool: sign, arguments: { order: '{{user.1}}' } }]
   - when: { last: user, user_matches: 'order (\\w+)' }
     say: I look first.
     calls: [{ tool: look, arguments: { order: '{{user.1}}' } }]
@@ -56,35 +64,80 @@ tools:
     effect: irreversible
     timeout_ms: 2000
     run: { command: [/bin/sh, -c, 'echo \"$0\" >> effects.log; sleep 0.4; echo \"booked $0\"', '{order}'] }
+  - name: sign
+    description: Books an order that a person has to agree to; it cannot be taken back.
+    parameters: { order: { type: string, required: true, description: Which order. } }
+    effect: irreversible
+    approval: always
+    timeout_ms: 2000
+    run: { command: [/bin/sh, -c, 'echo \"$0\" >> effects.log; sleep 0.4; echo \"booked $0\"', '{order}'] }
 ";
 
-/// Servers, a rehearsed model and a folder; the processes are started by the cell.
+/// The rehearsal of a model that thinks for a while.
+fn slowly(thinks: Duration) -> String {
+    let millis = thinks.as_millis();
+    format!("pace: {{ first_token_ms: {millis} }}\nrules:\n  - say: I have thought about it.\n")
+}
+
+/// A process to start.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) role: Role,
+    /// Its kill point.
+    pub(crate) arming: Option<String>,
+    /// The port of a line that it reaches NATS over.
+    pub(crate) line: Option<u16>,
+    /// By how many seconds its clock is ahead.
+    pub(crate) ahead_s: i64,
+}
+
+impl Wanted {
+    /// One that nothing is done to.
+    pub(crate) fn of(role: Role) -> Self {
+        Self { role, arming: None, line: None, ahead_s: 0 }
+    }
+}
+
+/// Servers, a rehearsed model and a folder; the processes are started by the row.
 pub(crate) struct World {
     pub(crate) folder: PathBuf,
-    pub(crate) nats: Server,
+    pub(crate) nats: Vec<Server>,
     pub(crate) redis: Server,
     model: Node,
+    ack_wait: Duration,
 }
 
 impl World {
     /// Starts the servers in `folder`, which must not exist.
     pub(crate) async fn start(programs: &Programs, folder: PathBuf) -> Result<Self, Failure> {
-        write(&folder, "agents/clerk/agent.yaml", AGENT)?;
-        write(&folder, "rehearsal.yaml", REHEARSAL)?;
-        write(&folder, "tools.yaml", TOOLS)?;
-        let nats = Server::nats(&programs.nats, &folder).await?;
+        files(&folder)?;
+        let nats = vec![Server::nats(&programs.nats, &folder).await?];
         let redis = Server::redis(&programs.redis, &folder).await?;
-        let words = ["rehearse", "serve", "rehearsal.yaml", "--listen", "127.0.0.1:0"];
-        let mut command = command(&folder, &words);
+        let mut command = command(&folder, &MODEL);
         command.env("SYSTOLE_REHEARSAL_PACE", "0");
         let model = Node::start(command, &folder.join("model.log")).await?;
-        Ok(Self { folder, nats, redis, model })
+        Ok(Self { folder, nats, redis, model, ack_wait: ACK_WAIT })
+    }
+
+    /// The same over a cluster of three servers, with a model that thinks for so long.
+    pub(crate) async fn clustered(
+        programs: &Programs,
+        folder: PathBuf,
+        thinks: Duration,
+    ) -> Result<Self, Failure> {
+        files(&folder)?;
+        write(&folder, "rehearsal.yaml", &slowly(thinks))?;
+        let nats = Server::cluster(&programs.nats, &folder).await?;
+        let redis = Server::redis(&programs.redis, &folder).await?;
+        let model = command(&folder, &MODEL);
+        let model = Node::start(model, &folder.join("model.log")).await?;
+        Ok(Self { folder, nats, redis, model, ack_wait: CLUSTER_ACK_WAIT })
     }
 
     /// How to reach its servers.
     pub(crate) fn bus(&self) -> BusSettings {
         BusSettings {
-            servers: vec![self.nats_url()],
+            servers: self.nats.iter().map(|server| nats_url(server.port)).collect(),
             login: BusLogin::None,
             root_certificates: None,
             require_tls: false,
@@ -95,14 +148,15 @@ impl World {
                 root_certificates: None,
             }),
             partitions: 1,
-            replicas: 1,
-            ack_wait: ACK_WAIT,
+            replicas: self.nats.len(),
+            ack_wait: self.ack_wait,
             wait: READY,
         }
     }
 
-    fn nats_url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.nats.port)
+    /// The server that everything is asked of where there is one only.
+    pub(crate) fn bus_server(&self) -> Result<&Server, Failure> {
+        self.nats.first().ok_or_else(|| Failure::other("the drill", "there is no NATS server"))
     }
 
     fn redis_url(&self) -> String {
@@ -114,44 +168,45 @@ impl World {
         self.folder.join("nats")
     }
 
-    /// Starts a process and waits until it works; `arming` is its kill point.
-    pub(crate) async fn node(&self, role: Role, arming: Option<&str>) -> Result<Node, Failure> {
-        self.node_at(role, arming, self.nats_url()).await
+    /// Starts a process and waits until it works.
+    pub(crate) async fn node(&self, wanted: Wanted) -> Result<Node, Failure> {
+        let mut command = command(&self.folder, &[]);
+        command.args(self.words(&wanted));
+        if let Some(arming) = &wanted.arming {
+            command.env(kill::VARIABLE, arming);
+        }
+        if wanted.ahead_s != 0 {
+            command.env(skew::VARIABLE, wanted.ahead_s.to_string());
+        }
+        let log = self.folder.join(format!("{}.log", wanted.role));
+        let mut node = Node::start(command, &log).await?;
+        node.until_ready().await?;
+        Ok(node)
     }
 
-    /// Starts a planner that reaches NATS over a line that can be cut.
-    pub(crate) async fn planner_behind(&self, line: &Proxy) -> Result<Node, Failure> {
-        self.node_at(Role::Planner, None, format!("nats://127.0.0.1:{}", line.port)).await
-    }
-
-    async fn node_at(
-        &self,
-        role: Role,
-        arming: Option<&str>,
-        nats: String,
-    ) -> Result<Node, Failure> {
-        let redis = self.redis_url();
+    fn words(&self, wanted: &Wanted) -> Vec<String> {
         let model = format!("http://{}", self.model.address);
-        let own = match role {
+        let nats = self.nats.iter().map(|server| nats_url(wanted.line.unwrap_or(server.port)));
+        let nats = nats.collect::<Vec<_>>().join(",");
+        let (redis, ack_wait) = (self.redis_url(), self.ack_wait.as_secs().to_string());
+        let replicas = self.nats.len().to_string();
+        let own = match wanted.role {
             // A checkpoint after each run, so that its points are reached.
             Role::Planner => {
                 vec!["planner", "--agents", "agents", "--base-url", &model, "--keep-runs", "1"]
             }
             Role::Worker => vec!["worker", "--tools", "tools.yaml", "--slots", "64"],
+            Role::Gateway => vec!["gateway"],
         };
         let common = ["--nats", &nats, "--redis", &redis, "--listen", "127.0.0.1:0"];
-        let mut command =
-            command(&self.folder, &[&own[..], &common, &["--ack-wait-s", "2"]].concat());
-        if let Some(arming) = arming {
-            command.env(kill::VARIABLE, arming);
-        }
-        let log = match role {
-            Role::Planner => self.folder.join("planner.log"),
-            Role::Worker => self.folder.join("worker.log"),
-        };
-        let mut node = Node::start(command, &log).await?;
-        node.until_ready().await?;
-        Ok(node)
+        let more = ["--ack-wait-s", &ack_wait, "--replicas", &replicas];
+        [&own[..], &common, &more].concat().into_iter().map(str::to_owned).collect()
+    }
+
+    /// Puts a record where inputs lie that nobody can read.
+    pub(crate) async fn poison(&self, place: &ThreadRef) -> Result<(), Failure> {
+        let subject = Subject::new(place.clone(), Leaf::In);
+        self.bus_server()?.ask(&subject.to_string(), "no record").await.map(drop)
     }
 
     /// The orders that were booked, as the tool itself wrote them down.
@@ -167,6 +222,16 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure
     let parent = path.parent().unwrap_or(folder);
     let written = std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&path, text));
     written.map_err(|error| Failure::other("the drill's folder", error))
+}
+
+fn files(folder: &Path) -> Result<(), Failure> {
+    write(folder, "agents/clerk/agent.yaml", AGENT)?;
+    write(folder, "rehearsal.yaml", REHEARSAL)?;
+    write(folder, "tools.yaml", TOOLS)
+}
+
+fn nats_url(port: u16) -> String {
+    format!("nats://127.0.0.1:{port}")
 }
 
 /// The program without anything of the surroundings that could change what it does.
@@ -216,6 +281,11 @@ impl Node {
         Err(Failure::other("a process of the drill", "it does not become ready"))
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Its process; nothing once it has ended.
     pub(crate) fn id(&self) -> Option<u32> {
         self.child.id()
@@ -246,8 +316,17 @@ impl Node {
 
     /// Lets it go on.
     pub(crate) fn resume(&self) -> Result<(), Failure> {
+        self.signal(Signal::CONT)
+    }
+
+    /// Has it stand still.
+    pub(crate) fn stop(&self) -> Result<(), Failure> {
+        self.signal(Signal::STOP)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), Failure> {
         let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let Some(id) = id else { return Ok(()) };
-        kill_process(id, Signal::CONT).map_err(|error| Failure::other("resuming a process", error))
+        kill_process(id, signal).map_err(|error| Failure::other("a signal to a process", error))
     }
 }

@@ -4,7 +4,8 @@
 //! Reading order: [`catalogue`]: every setting with its three spellings · [`sources`]: file,
 //! environment, flags · [`settings`]: values, checked all at once · [`process`]: from a connected
 //! process to its end · [`memoryless`]: working memory that is not there · [`agents`]: the agents
-//! of a folder · [`kill`], [`kill_ports`]: where a drill ends a process
+//! of a folder · [`kill`], [`kill_ports`]: where a drill ends a process ·
+//! [`skew`]: a clock that it makes wrong
 
 pub(crate) mod agents;
 pub(crate) mod catalogue;
@@ -14,4 +15,5 @@ pub(crate) mod kill_ports;
 pub(crate) mod memoryless;
 pub(crate) mod process;
 pub(crate) mod settings;
+pub(crate) mod skew;
 pub(crate) mod sources;

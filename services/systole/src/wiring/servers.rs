@@ -32,6 +32,7 @@ use crate::nodes::kill::KillSwitch;
 use crate::nodes::kill_ports::with_switch;
 use crate::nodes::memoryless::NoWorkingMemory;
 use crate::nodes::settings::{BusLogin, BusSettings, PlannerSettings, WorkerSettings};
+use crate::nodes::skew::Skew;
 use crate::settings::Environment;
 use crate::staff::Hands;
 
@@ -70,6 +71,12 @@ impl Servers {
         };
         let partitions = (0..settings.partitions).map(Partition).collect();
         Ok(Self { bus, ports: with_switch(ports, switch), partitions })
+    }
+
+    /// The same with another clock.
+    pub(crate) fn skewed(mut self, skew: Skew) -> Self {
+        self.ports.clock = skew.on(self.ports.clock);
+        self
     }
 
     /// They, as ports.

@@ -1,0 +1,60 @@
+//! What may still come to threads whose runs have ended: results that are kept as late, and the state
+//! that stands for older records. Everything else would alter the run.
+
+use planner_core::Thread;
+use proto::fact::Fact;
+use proto::ids::{Sequence, ThreadRef};
+use proto::record::{Placed, Record};
+
+use super::client::Client;
+use super::judge::history;
+use crate::failure::Failure;
+use crate::follow::fold;
+
+/// How far the journals of ended runs had come.
+pub(crate) struct Ends(Vec<(ThreadRef, Sequence)>);
+
+impl Ends {
+    /// As they are at this moment.
+    pub(crate) async fn of(client: &Client, places: &[ThreadRef]) -> Result<Self, Failure> {
+        let mut ends = Vec::new();
+        for place in places {
+            let thread = fold(client.journal(), place).await?;
+            // A run that has not ended is counted as lost, whatever comes to it.
+            let is_over = thread.is_at_rest() && thread.runs > 0;
+            ends.extend(is_over.then(|| (place.clone(), thread.head.sequence)));
+        }
+        Ok(Self(ends))
+    }
+
+    /// What has come since then and alters a run.
+    pub(crate) async fn altered(&self, client: &Client) -> Result<Vec<String>, Failure> {
+        let mut altered = Vec::new();
+        for (place, end) in &self.0 {
+            let history = history(client.journal().as_ref(), place).await?;
+            let since = history.iter().filter(|placed| placed.sequence > *end);
+            altered.extend(since.filter(|placed| alters(placed)).map(|placed| {
+                let kind = placed.record.kind();
+                format!("{}: {kind} at {} after the run had ended", place.thread, placed.sequence)
+            }));
+        }
+        Ok(altered)
+    }
+
+    /// Results that are kept as late.
+    pub(crate) async fn late(&self, client: &Client) -> Result<u32, Failure> {
+        let mut late = 0_u32;
+        for (place, _) in &self.0 {
+            let thread: Thread = fold(client.journal(), place).await?;
+            late = late.saturating_add(thread.late);
+        }
+        Ok(late)
+    }
+}
+
+fn alters(placed: &Placed) -> bool {
+    match &placed.record {
+        Record::Fact(Fact::Checkpoint(_)) | Record::Observation(_) | Record::Tick => false,
+        Record::Fact(_) | Record::Input(_) | Record::ToolCall(_) | Record::Start(_) => true,
+    }
+}
