@@ -33,6 +33,25 @@ pub enum EarlyDispatch {
     Off,
 }
 
+/// How an answer is checked before it is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verify {
+    /// Not at all.
+    #[default]
+    Off,
+    /// By a chain of verification: questions about each claim of the draft, their answers with tools
+    /// where one can tell, and a revised answer.
+    Chain,
+}
+
+impl Verify {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+    fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
+}
+
 /// Where a run stops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
@@ -117,6 +136,9 @@ pub struct Agent {
     /// JSON Schema of the answer, when it has to be JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
+    /// How an answer is checked before it is given.
+    #[serde(default, skip_serializing_if = "Verify::is_off")]
+    pub verify: Verify,
     /// What the model costs; without it money counts only where the provider tells the cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,

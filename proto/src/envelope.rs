@@ -10,7 +10,7 @@ use crate::ids::Nonce;
 use crate::record::Record;
 
 /// The newest version that this build reads and writes.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// The oldest reader that may act on what this build writes, unless the record says more.
 pub const MIN_READER: u16 = 1;
 

@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::call::{Disposition, Start};
 use crate::error_code::ErrorCode;
-use crate::fact::{EndReason, Fact, Outcome, RunFinished, SealReason, Usage};
+use crate::fact::{
+    EndReason, Fact, Outcome, RunFinished, SealReason, Usage, Verification, VerifyStep,
+};
 use crate::ids::{AgentName, ArgumentsHash, Sequence, ThreadId, ToolCallId};
 use crate::input::InputBody;
 use crate::live::Channel;
@@ -54,6 +56,9 @@ pub enum Event {
         start: u32,
         /// Who answers.
         agent: AgentName,
+        /// The step of the answer's verification that it belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verify: Option<VerifyStep>,
     },
     /// The run entered a phase, or waits for something else in it; told before the event that led
     /// there.
@@ -203,6 +208,9 @@ pub enum Event {
         /// The answer was not seen to meet the agent's output schema.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unevaluated: bool,
+        /// What came of the answer's verification, with the draft where it was changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verification: Option<Verification>,
     },
     /// A record was set aside.
     Parked {
@@ -286,6 +294,7 @@ fn fact_events(fact: &Fact) -> Vec<Event> {
             turn: t.turn,
             start: t.start,
             agent: t.agent.clone(),
+            verify: t.verify,
         }],
         Fact::TurnCompleted(t) => {
             let (calls, answered) = calls_and_answers(&t.calls);
@@ -364,6 +373,7 @@ fn finished_event(f: &RunFinished) -> Event {
         calls: f.calls,
         usage: f.usage,
         unevaluated: f.unevaluated,
+        verification: f.verification.clone(),
     }
 }
 

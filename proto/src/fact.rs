@@ -161,6 +161,41 @@ pub struct TurnStarted {
     /// A word of the runtime that this request ends with, such as why an answer was not accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The step of the answer's verification that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifyStep>,
+}
+
+/// A step of a chain of verification; the draft comes before the first.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifyStep {
+    /// The model asks itself about each claim of its draft.
+    Questions,
+    /// It answers the questions, with tools where one can tell.
+    Check,
+    /// It gives the answer that is left.
+    Revise,
+}
+
+/// What came of an answer's verification.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "verified", rename_all = "snake_case")]
+pub enum Verification {
+    /// The draft held.
+    Confirmed,
+    /// The answer is another one than the draft.
+    Revised {
+        /// The draft.
+        draft: String,
+    },
+    /// It ended before its last step, so the answer is the draft.
+    Unfinished {
+        /// What ended it.
+        because: EndReason,
+    },
 }
 
 /// Tokens and money of one model request.
@@ -344,4 +379,7 @@ pub struct RunFinished {
     /// The answer does not meet the agent's output schema, or could not be checked in time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unevaluated: bool,
+    /// What came of the answer's verification, when the agent asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
 }

@@ -35,6 +35,8 @@ impl Record {
     pub fn min_reader(&self) -> u16 {
         match self {
             Self::Fact(Fact::Restored(_) | Fact::Checkpoint(_)) => 2,
+            // Who does not know the step takes its reply for the answer.
+            Self::Fact(Fact::TurnStarted(turn)) if turn.verify.is_some() => 3,
             Self::Fact(_)
             | Self::Input(_)
             | Self::ToolCall(_)

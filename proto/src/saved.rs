@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::call::{RequestedCall, Started, ToolCall};
 use crate::envelope::DecodeError;
-use crate::fact::{ApprovalAsked, RunFinished, TurnStarted, Usage};
+use crate::fact::{ApprovalAsked, RunFinished, TurnStarted, Usage, VerifyStep};
 use crate::ids::{AgentName, InputKey, Nonce, Sequence, ThreadRef, ToolCallId, ToolName};
 use crate::input::{Decision, Message};
 use crate::observation::Observation;
 use crate::time::Timestamp;
 
 /// The version of the state that this build writes.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The oldest reader that may go on from what this build writes.
 pub const MIN_READER: u16 = 1;
 
@@ -98,6 +98,16 @@ pub struct SavedRun {
     pub calls: u32,
     pub repairs: u32,
     pub handed_back: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verifying: Option<SavedVerifying>,
+}
+
+/// An answer that is being verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each field is that of the folded thread")]
+pub struct SavedVerifying {
+    pub step: VerifyStep,
+    pub draft: String,
 }
 
 /// A turn whose reply is not in the journal yet.
@@ -189,7 +199,10 @@ struct Keep<'a> {
 impl SavedThread {
     /// The bytes, with the version of this build.
     pub fn encode(&self) -> Vec<u8> {
-        let keep = Keep { v: VERSION, min_reader: MIN_READER, thread: self };
+        // Who does not know that an answer is being verified takes the next reply for it.
+        let is_verifying = self.run.as_ref().is_some_and(|run| run.verifying.is_some());
+        let min_reader = if is_verifying { VERSION } else { MIN_READER };
+        let keep = Keep { v: min_reader, min_reader, thread: self };
         serde_json::to_vec(&keep).unwrap_or_else(|_| unreachable!("states have string keys only"))
     }
 

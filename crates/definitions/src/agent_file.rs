@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol, turns_for_complexity};
+use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol, Verify, turns_for_complexity};
 use proto::hash;
 use proto::ids::{AgentName, ToolName};
 use proto::tool::ToolContract;
@@ -40,6 +40,8 @@ const PROTOCOLS: [(&str, Protocol); 2] =
 
 const DISPATCHES: [(&str, EarlyDispatch); 3] =
     [("safe", EarlyDispatch::Safe), ("all", EarlyDispatch::All), ("off", EarlyDispatch::Off)];
+
+const VERIFIES: [(&str, Verify); 2] = [("off", Verify::Off), ("chain", Verify::Chain)];
 
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
@@ -198,6 +200,7 @@ fn agent(who: Who, tools: Vec<ToolName>, limits: Limits, policy: Policy) -> Agen
         limits,
         end_intent: policy.end_intent,
         output_schema: policy.output_schema,
+        verify: policy.verify,
         price: policy.price,
         prices: policy.prices,
         approval_ms: policy.approval_ms,
@@ -359,6 +362,7 @@ struct Policy {
     early_dispatch: EarlyDispatch,
     end_intent: bool,
     output_schema: Option<Value>,
+    verify: Verify,
     price: Option<Price>,
     prices: BTreeMap<String, Price>,
     approval_ms: u64,
@@ -385,6 +389,8 @@ impl Policy {
             Some(at) => parameters::read_any(&at, report).map(Some),
             None => Some(None),
         };
+        let verify = fields.get("verify");
+        let verify = verify.map_or(Some(Verify::Off), |at| at.choice(&VERIFIES, report));
         let price = match fields.get("price") {
             Some(at) => price(&at, report).map(Some),
             None => Some(None),
@@ -402,6 +408,7 @@ impl Policy {
             early_dispatch: early?,
             end_intent: end_intent?,
             output_schema: output_schema?,
+            verify: verify?,
             price: price?,
             prices: prices?,
             approval_ms: approval_s?.saturating_mul(1000),

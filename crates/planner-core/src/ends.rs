@@ -50,6 +50,7 @@ fn of_active(
         calls: run.calls,
         usage: run.usage,
         unevaluated: false,
+        verification: None,
     })
 }
 
@@ -79,6 +80,7 @@ pub fn unstarted(
         calls: 0,
         usage: Usage::default(),
         unevaluated: false,
+        verification: None,
     }
 }
 
@@ -151,7 +153,11 @@ pub fn known_so_far(thread: &Thread, why: &str) -> String {
 }
 
 fn last_words(thread: &Thread) -> Option<&str> {
-    let run = thread.run.as_ref()?.number;
+    let run = thread.run.as_ref()?;
+    if let Some(verifying) = &run.verifying {
+        return Some(&verifying.draft);
+    }
+    let run = run.number;
     thread.log.iter().rev().find_map(|logged| match logged {
         Logged::Turn { run: of, text, .. } if *of == run && !text.trim().is_empty() => {
             Some(text.as_str())

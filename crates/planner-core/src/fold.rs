@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use proto::call::{Disposition, RequestedCall, Start, ToolCall};
 use proto::error_code::ErrorCode;
-use proto::fact::{Fact, RunFinished, SealReason, TurnCompleted, TurnSealed, TurnStarted, Usage};
+use proto::fact::{
+    Fact, RunFinished, SealReason, TurnCompleted, TurnSealed, TurnStarted, Usage, VerifyStep,
+};
 use proto::ids::{Sequence, ToolCallId};
 use proto::input::{Decision, Input, InputBody, Message};
 use proto::observation::Observation;
@@ -13,9 +15,10 @@ use proto::record::{Placed, Record};
 use proto::subject::Leaf;
 use proto::time::Timestamp;
 
+use crate::next_turn::answer_text;
 use crate::thread::{
     Call, CheckpointMark, Head, Logged, Mode, OpenTurn, Rank, Reply, Run, StartState, Thread,
-    Unread,
+    Unread, Verifying,
 };
 
 /// Records of the fenced chain that a fold knows by their nonces.
@@ -143,9 +146,24 @@ impl Thread {
         self.agent = Some(turn.agent.clone());
         self.read_inputs(turn);
         self.read_notes(turn);
+        self.fold_verification(turn.verify);
         let Some(run) = &mut self.run else { return };
         run.turns = turn.turn;
         run.open = Some(OpenTurn { sequence, started: turn.clone(), dispatched: Vec::new() });
+    }
+
+    /// The answer in the journal is the draft when its verification begins; a turn outside of it, such
+    /// as one that reads new words of the user, ends it.
+    fn fold_verification(&mut self, step: Option<VerifyStep>) {
+        let draft = || answer_text(self).unwrap_or_default();
+        let known = self.run.as_ref().and_then(|run| run.verifying.as_ref());
+        let verifying = step.map(|step| Verifying {
+            step,
+            draft: known.map_or_else(draft, |known| known.draft.clone()),
+        });
+        if let Some(run) = &mut self.run {
+            run.verifying = verifying;
+        }
     }
 
     /// A cancel that came between the input and the first turn means the run that begins here.
@@ -188,7 +206,9 @@ impl Thread {
         self.log.extend(told.into_iter().map(|(_, text)| Logged::Note { text }));
         if let Some(text) = turn.note.clone().filter(|_| turn.start == 1) {
             self.log.push(Logged::Note { text });
-            if let Some(run) = &mut self.run {
+            if let Some(run) = &mut self.run
+                && run.verifying.as_ref().map(|verifying| verifying.step) == turn.verify
+            {
                 run.repairs = run.repairs.saturating_add(1);
             }
         }
@@ -404,6 +424,7 @@ impl Run {
             calls: 0,
             repairs: 0,
             handed_back: 0,
+            verifying: None,
         }
     }
 }

@@ -11,7 +11,7 @@
 //!   journal; [`restore`]: what is known beyond a journal that lost its tail
 //! - [`view`]: what a decision is made from and what it is
 //! - [`decide`](mod@decide): the order of questions; [`stop`], [`open_turn`], [`calls`],
-//!   [`next_turn`], [`ends`] answer them
+//!   [`next_turn`], [`verify`], [`ends`] answer them
 //! - [`live_turn`], [`accept`], [`repeats`]: one reply while it streams
 //! - [`prompt`], [`fit`], [`summary`]: what the model sees
 //! - [`phase`]: the states readers and metrics see; [`elapsed`]: how long a run has taken
@@ -40,6 +40,7 @@ pub mod summary;
 pub mod telling;
 pub mod thread;
 pub mod toolbox;
+pub mod verify;
 pub mod view;
 
 pub use decide::decide;

@@ -2,13 +2,14 @@
 
 use proto::agent::Agent;
 use proto::error_code::ErrorCode;
-use proto::fact::{EndReason, Fact, Outcome, RunFinished, TurnStarted};
+use proto::fact::{EndReason, Fact, Outcome, RunFinished, TurnStarted, Verification, VerifyStep};
 use proto::ids::AgentName;
 
 use crate::blank::is_blank;
 use crate::end_intent::is_end_intent;
 use crate::ends;
 use crate::thread::{Mode, Reply, Run, Thread, Unread};
+use crate::verify;
 use crate::view::{Branch, Decision, Evaluated, Step, View};
 
 /// Answers that do not fit their schema before one is accepted as it is.
@@ -45,38 +46,86 @@ fn in_run(view: &View<'_>, run: &Run, agent: &Agent) -> Decision {
     }
     let spent = ends::spent(view, run, agent);
     if (steer.is_none() || spent.is_some())
-        && let Some(decision) = answer(view, run, agent)
+        && let Some(decision) = answer(view, run, agent, spent)
     {
         return decision;
     }
     if steer.is_none() && ends::is_idle(view.thread) {
-        let answer = ends::known_so_far(view.thread, ends::limit_text(EndReason::NothingNew));
-        return finish(view, Branch::NothingNew, EndReason::NothingNew, answer);
+        return limit(view, Branch::NothingNew, run, agent, EndReason::NothingNew);
     }
-    match spent {
-        Some(reason) => limit(view, reason),
-        None => start(view, Branch::NextTurn, agent, run.number, run.turns.saturating_add(1), None),
+    if let Some(reason) = spent {
+        return limit(view, Branch::Limit, run, agent, reason);
     }
+    let verify = run.verifying.as_ref().map(|verifying| verifying.step);
+    let verify = verify.filter(|_| steer.is_none());
+    next_turn(view, Branch::NextTurn, run, agent, Ask { note: None, verify })
 }
 
 /// A spent budget ends the run with what is known. What the user said meanwhile starts the next.
-fn limit(view: &View<'_>, reason: EndReason) -> Decision {
+/// An answer that was being verified is given as it was.
+fn limit(view: &View<'_>, branch: Branch, run: &Run, agent: &Agent, reason: EndReason) -> Decision {
+    if let Some((draft, verification)) = verify::unfinished(run, reason) {
+        let given = finish(view, branch, EndReason::Answer, draft);
+        return finished_with(given, |finished| {
+            finished.unevaluated = agent.output_schema.is_some();
+            finished.verification = Some(verification);
+        });
+    }
     let answer = ends::known_so_far(view.thread, ends::limit_text(reason));
-    finish(view, Branch::Limit, reason, answer)
+    finish(view, branch, reason, answer)
 }
 
 /// Ends the run when its last reply is an answer that fits.
-fn answer(view: &View<'_>, run: &Run, agent: &Agent) -> Option<Decision> {
+fn answer(view: &View<'_>, run: &Run, agent: &Agent, spent: Option<EndReason>) -> Option<Decision> {
     let reply = run.reply.as_ref().filter(|reply| !reply.sealed)?;
     let (text, reason) = match finish_call(view.thread, reply) {
         Some(answer) => (answer, EndReason::Confident),
         None if !reply.calls.is_empty() => return None,
         None => (words(view.thread, reply), answer_reason(reply.confidence)),
     };
-    if agent.output_schema.is_none() {
-        return Some(finish(view, Branch::Finish, reason, text));
+    if let Some(decision) = verified(view, run, agent, spent) {
+        return Some(decision);
     }
-    Some(match view.evaluated {
+    let verdict = verify::verdict(run, agent, &text, spent);
+    Some(given(view, agent, run, (text, reason, verdict)))
+}
+
+/// The next step of the answer's verification, if there is one to take.
+fn verified(
+    view: &View<'_>,
+    run: &Run,
+    agent: &Agent,
+    spent: Option<EndReason>,
+) -> Option<Decision> {
+    let step = verify::next_step(run, agent)?;
+    // Nothing was said that could be verified.
+    let draft = answer_text(view.thread).filter(|draft| !is_blank(draft));
+    match (spent, &run.verifying) {
+        (None, Some(_)) => {}
+        (None, None) if draft.is_some() => {}
+        (Some(reason), Some(_)) => return Some(limit(view, Branch::Limit, run, agent, reason)),
+        (Some(_) | None, None) => return None,
+    }
+    let ask = Ask { note: Some(verify::note(step).to_owned()), verify: Some(step) };
+    Some(next_turn(view, Branch::Verify, run, agent, ask))
+}
+
+/// Gives the answer, once it fits the agent's output schema.
+fn given(
+    view: &View<'_>,
+    agent: &Agent,
+    run: &Run,
+    (text, reason, verdict): (String, EndReason, Option<Verification>),
+) -> Decision {
+    let finish = |view, branch, reason, text| {
+        finished_with(finish(view, branch, reason, text), |finished| {
+            finished.verification.clone_from(&verdict);
+        })
+    };
+    if agent.output_schema.is_none() {
+        return finish(view, Branch::Finish, reason, text);
+    }
+    match view.evaluated {
         None => Decision::new(Branch::Evaluate, Step::Evaluate),
         Some(Evaluated::Breaks(why)) if run.repairs < MAX_REPAIRS => repair(view, run, agent, why),
         Some(Evaluated::Fits) => finish(view, Branch::Finish, reason, text),
@@ -84,7 +133,7 @@ fn answer(view: &View<'_>, run: &Run, agent: &Agent) -> Option<Decision> {
             let accepted = finish(view, Branch::Finish, reason, text);
             finished_with(accepted, |finished| finished.unevaluated = true)
         }
-    })
+    }
 }
 
 /// The answer to check against the output schema, when the last reply is one.
@@ -121,10 +170,10 @@ fn repair(view: &View<'_>, run: &Run, agent: &Agent, why: &str) -> Decision {
     let note =
         format!("The answer does not fit the output schema: {why}. Answer again so that it fits.");
     if let Some(reason) = ends::spent(view, run, agent) {
-        return limit(view, reason);
+        return limit(view, Branch::Limit, run, agent, reason);
     }
-    let turn = run.turns.saturating_add(1);
-    start(view, Branch::Repair, agent, run.number, turn, Some(note))
+    let verify = run.verifying.as_ref().map(|verifying| verifying.step);
+    next_turn(view, Branch::Repair, run, agent, Ask { note: Some(note), verify })
 }
 
 fn finished_with(mut decision: Decision, change: impl FnOnce(&mut RunFinished)) -> Decision {
@@ -161,7 +210,18 @@ fn new_run(view: &View<'_>, agent: &Agent) -> Decision {
         return Decision::fact(Branch::UserEnded, Fact::RunFinished(finished));
     }
     let run = view.thread.runs.saturating_add(1);
-    start(view, Branch::NewRun, agent, run, 1, None)
+    start(view, Branch::NewRun, agent, (run, 1), Ask::default())
+}
+
+/// What a turn is asked beside what its thread says.
+#[derive(Default)]
+struct Ask {
+    note: Option<String>,
+    verify: Option<VerifyStep>,
+}
+
+fn next_turn(view: &View<'_>, branch: Branch, run: &Run, agent: &Agent, ask: Ask) -> Decision {
+    start(view, branch, agent, (run.number, run.turns.saturating_add(1)), ask)
 }
 
 fn ends_it(input: &Unread) -> bool {
@@ -172,9 +232,8 @@ fn start(
     view: &View<'_>,
     branch: Branch,
     agent: &Agent,
-    run: u32,
-    turn: u32,
-    note: Option<String>,
+    (run, turn): (u32, u32),
+    ask: Ask,
 ) -> Decision {
     let started = TurnStarted {
         run,
@@ -186,7 +245,8 @@ fn start(
         deadline: view.now.after(view.spans.turn),
         agent: agent.name.clone(),
         agent_fingerprint: agent.fingerprint.clone(),
-        note,
+        note: ask.note,
+        verify: ask.verify,
     };
     Decision::fact(branch, Fact::TurnStarted(started))
 }

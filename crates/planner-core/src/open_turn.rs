@@ -8,7 +8,7 @@ use crate::calls::{earliest_deadline, is_armed};
 use crate::ends;
 use crate::live_turn::Meter;
 use crate::next_turn;
-use crate::thread::OpenTurn;
+use crate::thread::{Mode, OpenTurn};
 use crate::view::{Branch, Decision, Owner, Step, View};
 
 /// Starts of one turn before the run is given up.
@@ -81,7 +81,10 @@ fn start_again(view: &View<'_>, open: &OpenTurn) -> Decision {
     let named = next_turn::next_agent(view.thread).and_then(|name| view.agents.agent(&name));
     let known = named.or_else(|| view.agents.agent(&open.started.agent));
     let Some(agent) = known else { return next_turn::await_agent(view, &open.started.agent) };
+    // New words of the user end a verification: there is another answer to come.
+    let is_told = view.thread.unread.iter().any(|input| input.mode != Mode::Enqueue);
     let started = TurnStarted {
+        verify: open.started.verify.filter(|_| !is_told),
         start: open.started.start.saturating_add(1),
         seen: view.thread.head.sequence,
         owner: view.me.clone(),

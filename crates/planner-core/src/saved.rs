@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use proto::saved::{
     SavedCall, SavedCheckpoint, SavedHead, SavedLogged, SavedMode, SavedOpenTurn, SavedReply,
-    SavedRun, SavedStart, SavedThread, SavedUnread,
+    SavedRun, SavedStart, SavedThread, SavedUnread, SavedVerifying,
 };
 
 use crate::thread::{
     Call, CheckpointMark, Head, Logged, Mode, OpenTurn, Reply, Run, StartState, Thread, Unread,
+    Verifying,
 };
 
 impl From<&Thread> for SavedThread {
@@ -149,6 +150,7 @@ impl From<&Run> for SavedRun {
             calls,
             repairs,
             handed_back,
+            verifying,
         } = run;
         Self {
             number: *number,
@@ -163,6 +165,10 @@ impl From<&Run> for SavedRun {
             calls: *calls,
             repairs: *repairs,
             handed_back: *handed_back,
+            verifying: verifying.as_ref().map(|verifying| SavedVerifying {
+                step: verifying.step,
+                draft: verifying.draft.clone(),
+            }),
         }
     }
 }
@@ -182,6 +188,9 @@ impl From<SavedRun> for Run {
             calls: saved.calls,
             repairs: saved.repairs,
             handed_back: saved.handed_back,
+            verifying: saved
+                .verifying
+                .map(|SavedVerifying { step, draft }| Verifying { step, draft }),
         }
     }
 }

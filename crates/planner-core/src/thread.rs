@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use proto::call::{Approved, RequestedCall, Started, ToolCall};
-use proto::fact::{ApprovalAsked, RunFinished, TurnCompleted, TurnStarted, Usage};
+use proto::fact::{ApprovalAsked, RunFinished, TurnCompleted, TurnStarted, Usage, VerifyStep};
 use proto::ids::{AgentName, InputKey, Nonce, Sequence, ThreadRef, ToolCallId, ToolName};
 use proto::input::{Decision, Message};
 use proto::observation::Observation;
@@ -126,6 +126,17 @@ pub struct Run {
     pub repairs: u32,
     /// Turns that were handed back before anything came of them.
     pub handed_back: u32,
+    /// The answer that is being verified.
+    pub verifying: Option<Verifying>,
+}
+
+/// An answer that is being verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verifying {
+    /// The step of the newest turn.
+    pub step: VerifyStep,
+    /// The answer as it was.
+    pub draft: String,
 }
 
 /// A turn whose reply is not in the journal yet.

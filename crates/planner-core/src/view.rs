@@ -189,6 +189,7 @@ branches! {
     Wait => "wait";
     Evaluate => "evaluate";
     Repair => "repair";
+    Verify => "verify";
     Finish => "finish";
     Limit => "limit";
     UserEnded => "user_ended";

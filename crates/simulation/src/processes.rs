@@ -7,7 +7,7 @@ use std::time::Duration;
 use planner::{AgentBook, Config, Planner, PlannerPorts};
 use planner_core::view::Spans;
 use ports::clock::Ids;
-use proto::agent::{Agent, EarlyDispatch, Limits, Protocol};
+use proto::agent::{Agent, EarlyDispatch, Limits, Protocol, Verify};
 use proto::hash::fingerprint;
 use proto::ids::{AgentName, InstanceId};
 use proto::tool::Effect;
@@ -253,6 +253,7 @@ fn agent(name: &str) -> Agent {
         output_schema: (name == "json").then(|| json!({"type": "object", "required": ["mark"]})),
         fallbacks: Vec::new(),
         price: None,
+        verify: if name == "eager" { Verify::Chain } else { Verify::Off },
         prices: std::collections::BTreeMap::new(),
         approval_ms: 12_000,
         fingerprint: fingerprint(name),

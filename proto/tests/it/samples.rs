@@ -1,6 +1,6 @@
 //! One message of every kind, with every field in use somewhere.
 
-use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol};
+use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol, Verify};
 use proto::call::{Approved, Barred, Disposition, RequestedCall, Start, Started, Terms, ToolCall};
 use proto::envelope::Envelope;
 use proto::error_code::ErrorCode;
@@ -226,6 +226,7 @@ fn started() -> TurnStarted {
         agent: agent_name(),
         agent_fingerprint: fingerprint(),
         note: Some("Your answer was not JSON.".into()),
+        verify: None,
     }
 }
 
@@ -279,6 +280,7 @@ fn finished() -> RunFinished {
         calls: 1,
         usage: usage(),
         unevaluated: true,
+        verification: None,
     }
 }
 
@@ -414,6 +416,7 @@ fn agent() -> Agent {
         end_intent: false,
         output_schema: Some(json!({"type": "object"})),
         fallbacks: Vec::new(),
+        verify: Verify::Chain,
         price: Some(Price { input_nano_usd: 150, output_nano_usd: 600 }),
         prices: [("m-2".to_owned(), Price { input_nano_usd: 50, output_nano_usd: 200 })].into(),
         approval_ms: 900_000,

@@ -8,7 +8,7 @@ use prometheus::{
     Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
 };
 use proto::error_code::ErrorCode;
-use proto::fact::{EndReason, Fact, Outcome, RunFinished, Usage};
+use proto::fact::{EndReason, Fact, Outcome, RunFinished, Usage, Verification};
 use proto::notice::Deadline;
 use service_runtime::metrics::Maker;
 
@@ -24,7 +24,9 @@ pub struct Metrics {
     registry: Registry,
     turns_per_run: Histogram,
     runs: IntCounterVec,
+    ends: IntCounterVec,
     abnormal_ends: IntCounterVec,
+    verified: IntCounterVec,
     context_tokens: Histogram,
     completion_tokens: IntCounter,
     spent_usd: Gauge,
@@ -51,6 +53,11 @@ impl Default for Metrics {
     }
 }
 
+fn verified(make: &Maker) -> IntCounterVec {
+    let help = "Answers that were verified, by what came of it.";
+    make.counters("verified_answers_total", help, &["verified"])
+}
+
 impl Metrics {
     /// All at zero.
     pub fn new() -> Self {
@@ -60,6 +67,8 @@ impl Metrics {
             registry: make.registry(),
             turns_per_run: make.histogram("turns_per_run", "Turns of a run that ended.", TURNS),
             runs: make.counters("runs_total", "Runs that ended.", &["outcome"]),
+            ends: make.counters("run_ends_total", "Runs that ended, by why.", &["reason"]),
+            verified: verified(&make),
             abnormal_ends: make.counters(
                 "abnormal_ends_total",
                 "Runs that ended without an answer.",
@@ -130,7 +139,11 @@ impl Metrics {
     /// Counts a fact that this planner appended.
     pub(crate) fn appended(&self, tally: Tally) {
         match tally {
-            Tally::Run { turns, outcome, reason } => {
+            Tally::Run { turns, outcome, reason, verified } => {
+                self.ends.with_label_values(&[reason]).inc();
+                if let Some(verified) = verified {
+                    self.verified.with_label_values(&[verified]).inc();
+                }
                 self.turns_per_run.observe(f64::from(turns));
                 self.runs.with_label_values(&[outcome_name(outcome)]).inc();
                 if outcome != Outcome::Answered {
@@ -249,7 +262,7 @@ impl Source {
 /// What a fact adds, taken before it is appended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tally {
-    Run { turns: u32, outcome: Outcome, reason: &'static str },
+    Run { turns: u32, outcome: Outcome, reason: &'static str, verified: Option<&'static str> },
     Turn(Usage),
     Doubt,
     Nothing,
@@ -262,6 +275,7 @@ impl Tally {
                 turns: finished.turns,
                 outcome: finished.outcome,
                 reason: reason(finished),
+                verified: finished.verification.as_ref().map(verified_name),
             },
             Fact::TurnCompleted(turn) => Self::Turn(turn.usage),
             Fact::CallClosed { observation } if observation.code == Some(ErrorCode::InDoubt) => {
@@ -288,6 +302,14 @@ fn outcome_name(outcome: Outcome) -> &'static str {
         Outcome::Answered => "answered",
         Outcome::Failed => "failed",
         Outcome::Stopped => "stopped",
+    }
+}
+
+fn verified_name(verification: &Verification) -> &'static str {
+    match verification {
+        Verification::Confirmed => "confirmed",
+        Verification::Revised { .. } => "revised",
+        Verification::Unfinished { .. } => "unfinished",
     }
 }
 

@@ -125,6 +125,7 @@ impl Writer {
             agent: AgentName::new("ops").unwrap(),
             agent_fingerprint: fingerprint("agent"),
             note: None,
+            verify: None,
         }))
     }
 
@@ -213,6 +214,7 @@ impl Writer {
             calls: 0,
             usage: Usage::default(),
             unevaluated: false,
+            verification: None,
         }))
     }
 }

@@ -17,4 +17,5 @@ mod replies;
 mod restore;
 mod story;
 mod strangers;
+mod verifies;
 mod world;

@@ -29,6 +29,7 @@ fn run() -> Run {
         calls: 0,
         repairs: 0,
         handed_back: 0,
+        verifying: None,
     }
 }
 

@@ -12,7 +12,7 @@ use planner_core::live_turn::LiveTurn;
 use planner_core::view::{Armed, Branch, Evaluated, Owner, Spans};
 use planner_core::{Decision, Step, Thread, View, Wake, decide, prompt};
 use proptest::prelude::*;
-use proto::agent::{Agent, EarlyDispatch};
+use proto::agent::{Agent, EarlyDispatch, Verify};
 use proto::call::{Barred, Start};
 use proto::error_code::ErrorCode;
 use proto::fact::{Fact, SealReason, Usage};
@@ -80,6 +80,7 @@ fn first() -> Agent {
     agent.limits.max_turns = 4;
     agent.limits.max_tool_calls = 6;
     agent.approval_ms = 30_000;
+    agent.verify = Verify::Chain;
     agent
 }
 

@@ -37,6 +37,7 @@ fn started(run: u32, seen: u64) -> Record {
         agent: AgentName::new("main").unwrap(),
         agent_fingerprint: fingerprint("main"),
         note: None,
+        verify: None,
     }))
 }
 
@@ -52,6 +53,7 @@ fn finished(run: u32, seen: u64) -> Record {
         calls: 0,
         usage: Usage::default(),
         unevaluated: false,
+        verification: None,
     }))
 }
 

@@ -17,8 +17,8 @@ use planner_core::accept::Judge;
 use planner_core::live_turn::LiveTurn;
 use planner_core::phase::phase;
 use planner_core::view::{Armed, Evaluated, Owner, Spans};
-use planner_core::{Decision, Step, View, Wake, decide, prompt, stop};
-use proto::agent::{EarlyDispatch, Protocol};
+use planner_core::{Decision, Step, View, Wake, decide, prompt, stop, verify};
+use proto::agent::{EarlyDispatch, Protocol, Verify};
 use proto::call::{Barred, Disposition, RequestedCall, Start};
 use proto::error_code::ErrorCode;
 use proto::fact::{Fact, SealReason, Usage};
@@ -162,6 +162,7 @@ impl Story {
             match key {
                 "early" if value == "all" => agent.early_dispatch = EarlyDispatch::All,
                 "early" => agent.early_dispatch = EarlyDispatch::Off,
+                "verify" => agent.verify = Verify::Chain,
                 "protocol" => agent.protocol = Protocol::Contract,
                 "schema" => agent.output_schema = Some(serde_json::json!({"type": "object"})),
                 "end_intent" => agent.end_intent = value == "on",
@@ -477,7 +478,11 @@ impl Story {
     fn fact(&self, fact: &Fact) -> String {
         match fact {
             Fact::TurnStarted(t) => {
-                let note = t.note.as_ref().map(|note| format!(", note {note:?}"));
+                let verify = t.verify.map(|step| format!(", verify {step:?}"));
+                let note = t.note.as_ref().filter(|_| {
+                    t.verify.is_none() || t.note.as_deref() != t.verify.map(verify::note)
+                });
+                let note = note.map(|note| format!(", note {note:?}"));
                 format!(
                     "turn {}.{} start {} of {} by {} holding {}, seen {}{}",
                     t.run,
@@ -487,7 +492,7 @@ impl Story {
                     t.owner,
                     t.held_by,
                     t.seen,
-                    note.unwrap_or_default()
+                    verify.unwrap_or_default() + &note.unwrap_or_default()
                 )
             }
             Fact::TurnSealed(t) => {
@@ -502,6 +507,8 @@ impl Story {
             Fact::RunFinished(f) => {
                 let code = f.code.map(|code| format!(" {code}")).unwrap_or_default();
                 let unchecked = if f.unevaluated { " unevaluated" } else { "" };
+                let verified = f.verification.as_ref().map(|verified| format!(" {verified:?}"));
+                let unchecked = unchecked.to_owned() + &verified.unwrap_or_default();
                 format!(
                     "run {} {:?} {:?}{code}{unchecked}, seen {}, {} turns, {} calls: {:?}",
                     f.run,

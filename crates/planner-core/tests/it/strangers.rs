@@ -41,6 +41,7 @@ fn started(run: u32, turn: u32, seen: u64) -> Record {
         agent: AgentName::new("main").unwrap(),
         agent_fingerprint: fingerprint("main"),
         note: None,
+        verify: None,
     }))
 }
 
@@ -83,6 +84,7 @@ fn finished(run: u32, seen: u64) -> Record {
         calls: 0,
         usage: Usage::default(),
         unevaluated: false,
+        verification: None,
     }))
 }
 

@@ -8,7 +8,7 @@ use planner_core::telling::Teller;
 use planner_core::thread::Thread;
 use planner_core::toolbox::Toolbox;
 use planner_core::view::Agents;
-use proto::agent::{Agent, EarlyDispatch, Limits, Protocol};
+use proto::agent::{Agent, EarlyDispatch, Limits, Protocol, Verify};
 use proto::call::{Start, Started};
 use proto::event::Event;
 use proto::fact::Fact;
@@ -63,6 +63,7 @@ pub(crate) fn agent(name: &str) -> Agent {
         output_schema: None,
         fallbacks: Vec::new(),
         price: None,
+        verify: Verify::Off,
         prices: BTreeMap::new(),
         approval_ms: 600_000,
         fingerprint: fingerprint(name),

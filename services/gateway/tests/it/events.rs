@@ -36,6 +36,7 @@ fn started(start: u32) -> Record {
         agent: "helper".parse().unwrap(),
         agent_fingerprint: fingerprint("helper"),
         note: None,
+        verify: None,
     }))
 }
 
@@ -66,6 +67,7 @@ fn finished() -> Record {
         calls: 0,
         usage: Usage::default(),
         unevaluated: false,
+        verification: None,
     }))
 }
 

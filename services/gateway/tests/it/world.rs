@@ -12,7 +12,7 @@ use ports::journal::{Append, Fence, Journal};
 use ports::live::{Live, Topic};
 use ports::model::Model;
 use ports::registry::Registry;
-use proto::agent::{Agent, EarlyDispatch, Limits, Protocol};
+use proto::agent::{Agent, EarlyDispatch, Limits, Protocol, Verify};
 use proto::envelope::Envelope;
 use proto::hash::fingerprint;
 use proto::ids::{InstanceId, Partition, Sequence, TenantId, ThreadId, ThreadRef, ToolName};
@@ -224,6 +224,7 @@ fn agent() -> Agent {
         model: "scripted".to_owned(),
         fallbacks: Vec::new(),
         price: None,
+        verify: Verify::Off,
         prices: std::collections::BTreeMap::new(),
         temperature: None,
         context_window: 16_000,

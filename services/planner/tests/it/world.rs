@@ -12,7 +12,7 @@ use ports::live::{Live as _, Subscription, Topic};
 use ports::model::Model;
 use ports::queues::{Queue, Queues};
 use ports::registry::Registry;
-use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol};
+use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol, Verify};
 use proto::envelope::Envelope;
 use proto::fact::{Fact, RunFinished};
 use proto::hash::fingerprint;
@@ -258,6 +258,7 @@ fn agent() -> Agent {
         output_schema: None,
         fallbacks: Vec::new(),
         price: None,
+        verify: Verify::Off,
         prices: BTreeMap::from([(
             "second".to_owned(),
             Price { input_nano_usd: 1000, output_nano_usd: 0 },

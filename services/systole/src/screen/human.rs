@@ -9,7 +9,7 @@ use planner_core::Thread;
 use planner_core::thread::{Call, Logged};
 use planner_core::toolbox::FINISH;
 use proto::event::{Event, ThreadEvent};
-use proto::fact::SealReason;
+use proto::fact::{SealReason, VerifyStep};
 use proto::ids::{Sequence, ToolCallId};
 use proto::live::Channel;
 use proto::notice::{Deadline, Next};
@@ -21,6 +21,7 @@ use super::canvas::{Canvas, row};
 use super::reply::{Line, Reply};
 use super::style::{Palette, Tone};
 use super::text::{clean, columns, cut, one_line, restored_line, wrap};
+use super::words::{late_words, seal_words, step_words};
 use super::{View, summary};
 
 /// Lines of an input that are shown.
@@ -86,7 +87,9 @@ impl<W: Write> HumanView<W> {
         let at = event.at.unwrap_or(self.now);
         match &event.event {
             Event::Input { input, text } => self.input(input, text, at),
-            Event::TurnStarted { turn, start, .. } => self.turn_started(event, *turn, *start),
+            Event::TurnStarted { turn, start, verify, .. } => {
+                self.turn_started(event, (*turn, *start), *verify)
+            }
             Event::Delta { channel, offset, delta, .. } => {
                 self.piece(event.sequence, *channel, *offset, delta)
             }
@@ -150,13 +153,18 @@ impl<W: Write> HumanView<W> {
         lines
     }
 
-    fn turn_started(&mut self, event: &ThreadEvent, turn: u32, start: u32) -> Vec<String> {
+    fn turn_started(
+        &mut self,
+        event: &ThreadEvent,
+        (turn, start): (u32, u32),
+        verify: Option<VerifyStep>,
+    ) -> Vec<String> {
         let mut lines = self.end_reply();
         let reply = Reply::new(event.sequence, self.text_width());
         self.reply = Some(if self.canvas.is_live() { reply } else { reply.holding() });
         self.heard = event.at.unwrap_or(self.now);
-        let title =
-            if start > 1 { format!("turn {turn}, asked again ") } else { format!("turn {turn} ") };
+        let again = if start > 1 { ", asked again" } else { "" };
+        let title = format!("turn {turn}{again}{} ", verify.map_or("", step_words));
         if lines.is_empty() && self.headed.as_deref() == Some(title.as_str()) {
             return lines;
         }
@@ -386,32 +394,6 @@ fn last_reasoning(thread: &Thread) -> &str {
 fn spell(left: Duration) -> String {
     let seconds = left.as_millis().div_ceil(1000);
     if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
-}
-
-fn late_words(deadline: Deadline, next: Next) -> String {
-    let late = match deadline {
-        Deadline::FirstToken => "the model did not begin to answer in time",
-        Deadline::Idle => "the model stopped answering",
-        Deadline::Total | Deadline::Run => "the reply took too long",
-        Deadline::Call => "nobody answered the call in time",
-    };
-    let next = match next {
-        Next::AskedAgain => "it is asked again",
-        Next::AskedElsewhere => "the next model is asked",
-        Next::TurnSealed => "the run goes on with what came",
-        Next::CallClosed => "the run goes on without it",
-        Next::RunEnds => "the run ends",
-    };
-    format!("{late}; {next}")
-}
-
-fn seal_words(why: SealReason) -> &'static str {
-    match why {
-        SealReason::OwnerLost => "the process that asked is gone; its calls go on",
-        SealReason::StreamBroken => "the model's stream broke; its calls go on",
-        SealReason::Interrupted => "interrupted",
-        SealReason::HandedBack => "saved; it is asked again",
-    }
 }
 
 fn shown(call: &Call) -> CallShown {

@@ -85,6 +85,7 @@ impl<'o> Feed<'o> {
                 agent: AgentName::new("ops").unwrap(),
                 agent_fingerprint: Fingerprint::new(hex("a")).unwrap(),
                 note: None,
+                verify: None,
             })),
         )
     }
@@ -179,6 +180,7 @@ impl<'o> Feed<'o> {
                 calls: 1,
                 usage: Usage { prompt_tokens: 1800, completion_tokens: 200, micro_usd: None },
                 unevaluated: false,
+                verification: None,
             })),
         )
     }

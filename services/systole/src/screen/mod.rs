@@ -12,6 +12,7 @@ pub(crate) mod reply;
 pub(crate) mod style;
 pub(crate) mod summary;
 pub(crate) mod text;
+mod words;
 
 use std::io;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proto::event::Event;
-use proto::fact::{EndReason, Outcome, Usage};
+use proto::fact::{EndReason, Outcome, Usage, Verification};
 
 use super::call_line::span;
 use super::style::{Palette, Tone};
@@ -16,8 +16,14 @@ pub(crate) fn lines(
     width: usize,
     palette: Palette,
 ) -> Vec<String> {
-    let Event::RunFinished { unevaluated, .. } = finished else { return Vec::new() };
+    let Event::RunFinished { unevaluated, verification, .. } = finished else {
+        return Vec::new();
+    };
     let mut lines = counts(finished, took, width, palette);
+    let verified = verification.as_ref().map(verified_words).unwrap_or_default();
+    let verified = wrap(&verified, width.saturating_sub(2)).into_iter();
+    let verified = verified.filter(|line| !line.is_empty()).map(|line| format!("  {line}"));
+    lines.extend(verified.map(|line| palette.paint(Tone::Faint, &line)));
     if *unevaluated {
         let warning = wrap(UNEVALUATED, width.saturating_sub(4));
         let marks = std::iter::once("  ! ").chain(std::iter::repeat("    "));
@@ -25,6 +31,17 @@ pub(crate) fn lines(
         lines.extend(warning.map(|line| palette.paint(Tone::Warm, &line)));
     }
     lines
+}
+
+/// What came of the answer's verification.
+fn verified_words(verification: &Verification) -> String {
+    match verification {
+        Verification::Confirmed => "verified: the draft held".to_owned(),
+        Verification::Revised { .. } => "verified: the draft was revised".to_owned(),
+        Verification::Unfinished { because } => {
+            format!("not verified to the end ({}): this is the draft", reason_words(*because))
+        }
+    }
 }
 
 /// What is said of an answer that does not hold what the agent's file promises.
@@ -131,6 +148,7 @@ mod tests {
             calls,
             usage,
             unevaluated,
+            verification: None,
         }
     }
 
