@@ -175,10 +175,8 @@ fn is_error(expected: Option<&Value>, case: &Case, outcome: &Outcome) -> bool {
     let (Some(Value::Object(expected)), Some(got)) = (expected, &outcome.error) else {
         return expected.is_none_or(Value::is_null) && outcome.error.is_none();
     };
-    let mut kind = match got.kind {
-        ModelErrorKind::Timeout(_) => json!("timeout"),
-        kind => json!(kind),
-    };
+    let is_late = matches!(got.kind, ModelErrorKind::Timeout(_));
+    let mut kind = if is_late { json!("timeout") } else { json!(got.kind) };
     if case.mode == "text" && got.kind == ModelErrorKind::ContractViolation {
         kind = json!("unparsed_tool_markup");
     }
