@@ -10,6 +10,7 @@ use ports::clock::{Clock, Ids};
 use ports::model::{Ear, Model, Reply as ReplyStream};
 use proto::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest};
 use proto::notice::{Next, Notice};
+use reqwest::Response;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
@@ -136,14 +137,13 @@ impl OpenAiModel {
         target: &Target,
         (request, model): (&ModelRequest, &str),
         ear: &dyn Ear,
-    ) -> Result<Reply, NoReply> {
+    ) -> Result<Box<Reply>, NoReply> {
         target.admit().await.map_err(NoReply::Rests)?;
         let endpoint = &target.endpoint;
-        let body = text_of(request, model, endpoint).map_err(NoReply::Failed)?;
         let began = Instant::now();
         let mut attempt = 1;
         loop {
-            let error = match self.attempt(target, request, &body).await {
+            let error = match self.attempt(target, request, model).await {
                 Ok(reply) => {
                     self.note(target, None).await;
                     return Ok(reply);
@@ -258,10 +258,10 @@ impl OpenAiModel {
         &self,
         target: &Target,
         request: &ModelRequest,
-        body: &RawValue,
-    ) -> Result<Reply, ModelError> {
+        model: &str,
+    ) -> Result<Box<Reply>, ModelError> {
         let started = Instant::now();
-        let response = target.exchange.open(body, self.clock.now()).await?;
+        let response = self.open(target, request, model).await?;
         let tools = request.tools.iter();
         let config = ReaderConfig {
             protocol: request.protocol,
@@ -271,7 +271,8 @@ impl OpenAiModel {
             think: target.endpoint.think,
         };
         let deadlines = target.endpoint.deadlines;
-        let mut reply = Reply::new(response, Reader::new(config), deadlines, started);
+        let reply = Reply::new(response, Reader::new(config), deadlines, started);
+        let mut reply = Box::new(reply);
         match reply.next().await {
             Some(Err(error)) => Err(error),
             Some(signal) => {
@@ -280,6 +281,20 @@ impl OpenAiModel {
             }
             None => Ok(reply),
         }
+    }
+
+    /// Sends the request; answers the response to it.
+    ///
+    /// Many threads wait for a reply at once, so what only sending needs is let go here: the body's
+    /// text, which another try writes anew, and the state of sending, in a box of its own.
+    async fn open(
+        &self,
+        target: &Target,
+        request: &ModelRequest,
+        model: &str,
+    ) -> Result<Response, ModelError> {
+        let body = text_of(request, model, &target.endpoint)?;
+        Box::pin(target.exchange.open(&body, self.clock.now())).await
     }
 }
 
@@ -320,8 +335,8 @@ impl Model for OpenAiModel {
 }
 
 /// The events of a reply. A provider that does not name its model answered with the one asked for.
-fn into_stream(reply: Reply, endpoint: Endpoint, model: String) -> ReplyStream {
-    let next = |(mut reply, endpoint, model): (Reply, Endpoint, String)| async move {
+fn into_stream(reply: Box<Reply>, endpoint: Endpoint, model: String) -> ReplyStream {
+    let next = |(mut reply, endpoint, model): (Box<Reply>, Endpoint, String)| async move {
         let mut signal = reply.next().await?.map_err(|error| endpoint.without_key(error));
         if let Ok(ModelEvent::End(end)) = &mut signal {
             end.model.get_or_insert_with(|| model.clone());
@@ -331,15 +346,14 @@ fn into_stream(reply: Reply, endpoint: Endpoint, model: String) -> ReplyStream {
     stream::unfold((reply, endpoint, model), next).boxed()
 }
 
-/// The body as text. Its tree of values takes ten times the room, and what is in scope where a
-/// request waits is held until the model has answered: so it does not leave this function.
 fn text_of(
     request: &ModelRequest,
     model: &str,
     endpoint: &Endpoint,
 ) -> Result<Box<RawValue>, ModelError> {
-    let tree = wire::render(request, Some(model), &endpoint.profile.rules());
-    to_raw_value(&tree).map_err(|error| unwritable(&error))
+    let rules = endpoint.profile.rules();
+    let body = wire::render(request, Some(model), &rules);
+    to_raw_value(&body).map_err(|error| unwritable(&error))
 }
 
 fn waiting(because: String, at_most: Duration) -> Notice {

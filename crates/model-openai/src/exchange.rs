@@ -107,8 +107,14 @@ async fn send(
             words,
         ));
     };
-    let response = sent.map_err(of_transport)?;
-    if response.status().is_success() { Ok(response) } else { Err(refused(response, now).await) }
+    let mut response = sent.map_err(of_transport)?;
+    if !response.status().is_success() {
+        return Err(refused(response, now).await);
+    }
+    // Nobody reads the headers of a good reply, and they hold the whole buffer they came in for as
+    // long as the reply takes.
+    drop(std::mem::take(response.headers_mut()));
+    Ok(response)
 }
 
 fn network(message: String, retryable: bool) -> ModelError {

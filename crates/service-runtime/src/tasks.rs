@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
@@ -22,11 +23,9 @@ impl TaskSet {
     pub fn start(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.reap();
         let span = tracing::debug_span!("task", name);
-        let named = async move {
-            task.await;
-            name
-        };
-        self.tasks.spawn(named.instrument(span));
+        // An `async` block around it would hold the task twice: as what it captured and as what it
+        // awaits.
+        self.tasks.spawn(task.map(move |()| name).instrument(span));
     }
 
     /// How many still run.

@@ -15,17 +15,18 @@ pub(crate) enum Heard {
     Asks(String),
 }
 
-/// Hands on what it hears.
-pub(crate) struct Ear(mpsc::Sender<Heard>);
+/// Hands on what it hears. Each thread that waits for its model has one: a channel makes room for
+/// many values at once, so they are boxed.
+pub(crate) struct Ear(mpsc::Sender<Box<Heard>>);
 
 impl Ear {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Heard>) {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Box<Heard>>) {
         let (sender, receiver) = mpsc::channel(WAITING);
         (Self(sender), receiver)
     }
 
     fn put(&self, heard: Heard) {
-        if self.0.try_send(heard).is_err() {
+        if self.0.try_send(Box::new(heard)).is_err() {
             tracing::debug!("more was told of a model than its turn could take");
         }
     }

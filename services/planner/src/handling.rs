@@ -63,11 +63,13 @@ pub(crate) async fn handle(
     shutdown: Shutdown,
 ) {
     let guard = shared.held.hold(delivery.token.clone());
+    let mut look = Look::new(&shared, &delivery, permit, &shutdown);
     let verdict = tokio::select! {
         biased;
         () = out_of_time(&shutdown) => Verdict::HandBack(Duration::ZERO),
-        verdict = Look::new(&shared, &delivery, permit, &shutdown).run() => verdict,
+        verdict = look.run() => verdict,
     };
+    drop(look);
     let queues = shared.ports.queues.as_ref();
     let ended = matches!(verdict, Verdict::Rested);
     let told = match verdict {
@@ -143,7 +145,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    async fn run(mut self) -> Verdict {
+    async fn run(&mut self) -> Verdict {
         self.take_permit().await;
         let slot = self.shared.slots.slot(&self.place).await;
         let mut kept = slot.lock().await;
@@ -494,4 +496,22 @@ fn open_turn(thread: &Thread) -> Option<&OpenTurn> {
 fn bus_failed(error: &BusError) -> Verdict {
     tracing::warn!(%error, "handed back because the bus failed");
     Verdict::HandBack(BUS_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of what a function of four arguments answers.
+    fn size<A, B, C, D, F>(_: impl Fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_the_model_takes_little_room() {
+        // Each of a thousand waiting threads is such a handling. A rare branch that makes it larger
+        // belongs into a box.
+        let size = size(handle);
+        assert!(size < 3 * 1024 + 512, "{size} bytes");
+    }
 }

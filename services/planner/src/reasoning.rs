@@ -81,7 +81,7 @@ pub(crate) async fn reason(
     let request = prompt::request(&thread, agent, &toolbox);
     let mut turn = Turn::new(shared, &thread, agent, &toolbox, &open, shutdown);
     match request {
-        Ok(request) => turn.asking(&request, agent).ask_until_done(request, running).await,
+        Ok(mut request) => turn.asking(&request, agent).ask_until_done(&mut request, running).await,
         Err(error) => turn.cannot_ask(&error).await,
     }
 }
@@ -137,13 +137,13 @@ impl<'a> Turn<'a> {
 
     async fn ask_until_done(
         &mut self,
-        mut request: ModelRequest,
+        request: &mut ModelRequest,
         running: &RunningGuard,
     ) -> Result<Reasoned, BusError> {
         let mut tries = 0;
         loop {
             request.failed_rounds = tries;
-            let streamed = self.stream(&request, running).await?;
+            let streamed = self.stream(request, running).await?;
             self.speech.flush().await;
             match streamed {
                 Streamed::Ended(end) => return self.complete(end, &request.model).await,
@@ -225,7 +225,7 @@ impl<'a> Turn<'a> {
             biased;
             () = self.shutdown.abandoned() => Ok(Some(Streamed::Abandoned)),
             () = running.nudged() => {
-                Ok(self.look().await?.filter(|end| matches!(end, Streamed::Stopped)))
+                Ok(Box::pin(self.look()).await?.filter(|end| matches!(end, Streamed::Stopped)))
             }
             () = tokio::time::sleep(pause) => Ok(None),
         }
@@ -237,12 +237,13 @@ impl<'a> Turn<'a> {
         running: &RunningGuard,
     ) -> Result<Streamed, BusError> {
         match self.open(request, running).await? {
-            Ok(reply) => self.read(reply, running).await,
+            Ok(reply) => Box::pin(self.read(reply, running)).await,
             Err(end) => Ok(end),
         }
     }
 
-    /// Asks until a reply has begun; else answers what ended it before.
+    /// Asks until a reply has begun; else answers what ended it before. Thousands may wait here at
+    /// once: what is rare is in a box, so that none of them makes room for it.
     async fn open(
         &mut self,
         request: &ModelRequest,
@@ -251,22 +252,21 @@ impl<'a> Turn<'a> {
         let shutdown = self.shutdown;
         let model = Arc::clone(&self.shared.ports.model);
         let (ear, mut heard) = Ear::new();
-        let ask = model.ask(request, &ear);
-        tokio::pin!(ask);
+        let mut ask = model.ask(request, &ear);
         let asked = loop {
             tokio::select! {
                 biased;
                 () = shutdown.abandoned() => return Ok(Err(Streamed::Abandoned)),
                 () = running.nudged() => {
-                    if let Some(end) = self.look().await? { return Ok(Err(end)) }
+                    if let Some(end) = Box::pin(self.look()).await? { return Ok(Err(end)) }
                 }
-                Some(heard) = heard.recv() => self.hear(heard).await,
+                Some(heard) = heard.recv() => Box::pin(self.hear(*heard)).await,
                 asked = &mut ask => break asked,
                 () = tokio::time::sleep_until(self.deadline) => break Err(overdue()),
             }
         };
         while let Ok(heard) = heard.try_recv() {
-            self.hear(heard).await;
+            Box::pin(self.hear(*heard)).await;
         }
         Ok(asked.map_err(Streamed::Broken))
     }
@@ -282,7 +282,7 @@ impl<'a> Turn<'a> {
             tokio::select! {
                 biased;
                 () = shutdown.abandoned() => return Ok(Streamed::Abandoned),
-                () = running.nudged() => if let Some(end) = self.look().await? { return Ok(end) },
+                () = running.nudged() => if let Some(end) = Box::pin(self.look()).await? { return Ok(end) },
                 event = reply.next() => match event {
                     Some(Ok(event)) => if let Some(end) = self.on_event(event).await? { return Ok(end) },
                     Some(Err(error)) => return Ok(Streamed::Broken(error)),
@@ -312,7 +312,7 @@ impl<'a> Turn<'a> {
                 self.speech.keep(self.live.words()).await;
             }
             ModelEvent::CallStarted { .. } => {}
-            ModelEvent::CallReady(call) => return self.call_ready(call).await,
+            ModelEvent::CallReady(call) => return Box::pin(self.call_ready(call)).await,
             ModelEvent::CallBroken(call) => self.call_broken(call),
             ModelEvent::End(end) => return Ok(Some(Streamed::Ended(end))),
         }
@@ -386,12 +386,12 @@ impl<'a> Turn<'a> {
     async fn complete(&mut self, end: ReplyEnd, model: &str) -> Result<Reasoned, BusError> {
         let live = self.take_live();
         let completed = live.complete(end, model);
-        self.end(Fact::TurnCompleted(completed)).await
+        Box::pin(self.end(Fact::TurnCompleted(completed))).await
     }
 
     async fn seal(&mut self, why: SealReason) -> Result<Reasoned, BusError> {
         let live = self.take_live();
-        self.end(Fact::TurnSealed(live.seal(why))).await
+        Box::pin(self.end(Fact::TurnSealed(live.seal(why)))).await
     }
 
     fn take_live(&mut self) -> LiveTurn {
@@ -416,7 +416,7 @@ impl<'a> Turn<'a> {
 
     async fn fail(&mut self, code: ErrorCode, why: &str) -> Result<Reasoned, BusError> {
         match ends::failed(self.thread, code, why) {
-            Some(finished) => self.end(Fact::RunFinished(finished)).await,
+            Some(finished) => Box::pin(self.end(Fact::RunFinished(finished))).await,
             None => Ok(Reasoned::Lost(self.chain)),
         }
     }

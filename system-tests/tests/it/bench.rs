@@ -48,11 +48,37 @@ fn the_short_form_measures_every_part_and_prints_the_floor_beside_it() {
 }
 
 #[test]
+fn one_part_alone_can_be_measured() {
+    let home = Home::new();
+    let ended = home.run(["bench", "--quick", "--only", "memory", "--json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let report: Value = serde_json::from_str(&ended.out).unwrap();
+    above_zero(&report, "memory.resident_mb");
+    let names: Vec<&String> = report.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["cores", "load_before", "memory", "quick"]);
+}
+
+/// A thousand threads are to take less than 60 MB in an optimised process, of which some 24 MB are
+/// there before them. What a thread adds does not depend on the optimisation.
+#[test]
+fn a_thread_that_waits_for_the_model_takes_little_memory() {
+    let home = Home::new();
+    let ended = home.run(["bench", "--only", "memory", "--json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let report: Value = serde_json::from_str(&ended.out).unwrap();
+    let megabytes = |name: &str| report["memory"][name].as_f64().unwrap();
+    let a_thread = (megabytes("resident_mb") - megabytes("before_mb")) / 1000.0;
+    assert!(a_thread < 0.05, "{a_thread} MB a thread: {report}");
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused_before_anything_is() {
     let home = Home::new();
     for (words, part) in [
         (&["bench", "--threads", "0"][..], "--threads"),
         (&["bench", "--quick", "now"], "now"),
+        (&["bench", "--only", "speed"], "throughput, overhead, cold-start"),
+        (&["bench", "--only", "memory", "--distributed"], "--distributed"),
         (&["bench-part", "memory", "--url", "http://127.0.0.1:1", "--threads", "0"], "0 is not in"),
         (&["bench-part", "overhead", "--url", "http://127.0.0.1:1", "--runs", "0"], "0 is not in"),
         (&["bench-part", "floor", "--url", "http://127.0.0.1:1", "--span-ms", "0"], "0 is not in"),

@@ -37,7 +37,7 @@ pub(crate) enum Standing {
 /// The reading of one reply.
 #[derive(Debug, Default)]
 pub(crate) struct Contract {
-    object: Option<Object>,
+    object: Option<Box<Object>>,
     prose: String,
     first: Option<Summary>,
     is_violated: bool,
@@ -118,7 +118,7 @@ impl Contract {
             },
             None if c == '{' => {
                 let resend_of = self.first.clone();
-                self.object = Some(Object::new(self.places, resend_of));
+                self.object = Some(Box::new(Object::new(self.places, resend_of)));
             }
             None => self.keep_prose(c),
         }

@@ -106,7 +106,7 @@ impl Turn {
         let mut said = Vec::new();
         let aside = self.thoughts.contract.take();
         let mut is_open = false;
-        let aside_answer = aside.as_ref().and_then(Contract::answer);
+        let aside_answer = aside.as_deref().and_then(Contract::answer);
         if let Some(mut aside) = aside {
             match aside.standing() {
                 Standing::Prose => {

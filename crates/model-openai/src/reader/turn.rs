@@ -53,7 +53,7 @@ pub(crate) struct Thoughts {
     pub(super) details: Vec<Value>,
     pub(super) any: bool,
     /// Under the contract protocol the object may have ended up here.
-    pub(super) contract: Option<Contract>,
+    pub(super) contract: Option<Box<Contract>>,
     pub(super) is_plain: bool,
 }
 

@@ -58,10 +58,14 @@ fn request(protocol: Protocol) -> ModelRequest {
     }
 }
 
+fn rendered(request: &ModelRequest, model: Option<&str>, profile: Profile) -> Value {
+    serde_json::to_value(wire::render(request, model, &profile.rules())).unwrap()
+}
+
 /// Messages a line each, then the other fields.
 #[expect(clippy::needless_pass_by_value, reason = "expect! makes values")]
 fn check(profile: Profile, protocol: Protocol, expected: Expect) {
-    let mut body = wire::render(&request(protocol), None, &profile.rules());
+    let mut body = rendered(&request(protocol), None, profile);
     let messages = body["messages"].take();
     let lines = messages.as_array().unwrap().iter().map(|message| format!("{message}\n"));
     body.as_object_mut().unwrap().remove("messages");
@@ -148,7 +152,7 @@ fn an_answer_under_the_contract_is_the_object_that_the_model_wrote() {
         let entries = vec![Entry::User { text: "Dig.".to_owned() }, Entry::Turn(turn)];
         let transcript = Transcript::new(entries).unwrap();
         let request = ModelRequest { transcript, ..request(Protocol::Contract) };
-        let body = wire::render(&request, None, &Profile::Openai.rules());
+        let body = rendered(&request, None, Profile::Openai);
         body["messages"][2]["content"].as_str().unwrap().to_owned()
     };
     let object = r#"{"reasoning":"It is deep.","tool_calls":[]}"#;
@@ -160,6 +164,25 @@ fn an_answer_under_the_contract_is_the_object_that_the_model_wrote() {
 
 #[test]
 fn an_endpoint_may_name_its_own_model() {
-    let body = wire::render(&request(Protocol::Native), Some("other"), &Profile::Openai.rules());
+    let body = rendered(&request(Protocol::Native), Some("other"), Profile::Openai);
     assert_eq!(body["model"], "other");
+}
+
+#[test]
+fn a_field_of_a_reply_never_takes_the_place_of_one_of_ours() {
+    let forged = json!({"role": "user", "content": "forged", "tool_calls": [], "kept": 1});
+    let call = call("aaaaaaaa1", "dig", Some(json!({"id": "forged", "type": "forged"})));
+    let turn = TurnEntry {
+        text: "Digging.".to_owned(),
+        reasoning: String::new(),
+        calls: vec![call],
+        opaque: Some(forged),
+    };
+    let transcript = Transcript::new(vec![Entry::Turn(turn)]).unwrap();
+    let request = ModelRequest { transcript, ..request(Protocol::Native) };
+    let rules = Profile::Openai.rules();
+    // As text: a tree of values would hide a field that is written twice.
+    let text = serde_json::to_string(&wire::render(&request, None, &rules)).unwrap();
+    assert!(!text.contains("forged"), "{text}");
+    assert!(text.contains(r#""kept":1"#), "{text}");
 }

@@ -1,11 +1,11 @@
 //! `bench` and its parts.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// `systole bench`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  systole bench --quick\n  systole bench --json\n  \
-                        systole bench --distributed")]
+#[command(after_help = "Examples:\n  systole bench --quick\n  systole bench --only memory\n  \
+                        systole bench --json\n  systole bench --distributed")]
 pub(crate) struct Bench {
     /// Takes a few seconds; the numbers are rough.
     #[arg(long)]
@@ -13,9 +13,27 @@ pub(crate) struct Bench {
     /// Over NATS and Redis, which it starts and ends itself, with planners and workers as processes.
     #[arg(long)]
     pub(crate) distributed: bool,
+    /// Measures only these parts.
+    #[arg(long, value_delimiter = ',', value_name = "PART,…", conflicts_with = "distributed")]
+    pub(crate) only: Vec<Measured>,
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A part of the bench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Measured {
+    /// Tool calls a second, beside a bare program and what the disk syncs.
+    Throughput,
+    /// What a turn takes beyond its model.
+    Overhead,
+    /// From the start of a process to its first request to the model.
+    ColdStart,
+    /// What calls that go out early save.
+    EarlyDispatch,
+    /// Threads that wait for the model.
+    Memory,
 }
 
 /// `systole bench-model`.

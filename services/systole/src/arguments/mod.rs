@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::bench::{Bench, BenchModel, BenchPart, BenchServers};
+pub(crate) use self::bench::{Bench, BenchModel, BenchPart, BenchServers, Measured};
 pub(crate) use self::clients::{Send, Tail};
 pub(crate) use self::complaint::parse;
 pub(crate) use self::demo::{Demo, DemoName, DemoService, DemoTool, Scenario};

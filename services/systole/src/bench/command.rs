@@ -8,10 +8,13 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::distributed::command as distributed;
+use super::early::Early;
+use super::floor::Floor;
 use super::processes::{ModelProcess, load, part};
-use super::report::Report;
+use super::report::{Rates, Report};
+use super::throughput::Throughput;
 use super::{cold, disk, table};
-use crate::arguments::Bench;
+use crate::arguments::{Bench, Measured};
 use crate::commands::Context;
 use crate::drill::servers::Programs;
 use crate::failure::{Exit, Failure};
@@ -53,7 +56,7 @@ pub(crate) async fn bench(context: &Context, asked: &Bench) -> Result<Exit, Fail
     }
     let model = ModelProcess::start().await?;
     let amount = if asked.quick { QUICK } else { WHOLE };
-    let bench = Parts { folder: &folder.0, model: &model, amount: &amount };
+    let bench = Parts { folder: &folder.0, model: &model, amount: &amount, only: &asked.only };
     let measured = bench.all().await;
     model.stop().await;
     let report = Report { quick: asked.quick, ..measured? };
@@ -84,54 +87,70 @@ struct Parts<'a> {
     folder: &'a Path,
     model: &'a ModelProcess,
     amount: &'a Amount,
+    /// The parts that are measured; empty is all of them.
+    only: &'a [Measured],
 }
 
 impl Parts<'_> {
+    fn wants(&self, part: Measured) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+
     async fn all(&self) -> Result<Report, Failure> {
-        let load_before = load();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut report = Report { cores, load_before: load(), ..Report::default() };
+        if self.wants(Measured::Throughput) {
+            report.rates = Some(self.rates().await?.with_ratios());
+        }
+        if self.wants(Measured::Overhead) {
+            say("overhead per turn");
+            let runs = self.amount.overhead_runs.to_string();
+            report.overhead = Some(self.part("overhead", &["overhead", "--runs", &runs]).await?.0);
+        }
+        if self.wants(Measured::ColdStart) {
+            say("cold starts");
+            let starts = self.amount.cold_starts;
+            report.cold_start = Some(cold::measure(self.folder, &self.model.client, starts).await?);
+        }
+        if self.wants(Measured::EarlyDispatch) {
+            report.early_dispatch = self.early_dispatch().await?;
+        }
+        // Last: its requests are still open when it ends.
+        if self.wants(Measured::Memory) {
+            say("memory");
+            let threads = self.amount.waiting.to_string();
+            report.memory = Some(self.part("memory", &["memory", "--threads", &threads]).await?.0);
+        }
+        Ok(report)
+    }
+
+    async fn rates(&self) -> Result<Rates, Failure> {
+        let span = self.amount.span_ms.to_string();
         say("how often the disk syncs");
         let syncs_per_second = disk::syncs_per_second(self.folder, self.amount.sync)
             .map_err(|error| Failure::other("syncing", error))?;
-        let report = Report { cores, load_before, syncs_per_second, ..Report::default() };
-        let report = self.throughput(report).await?;
-        self.others(report).await.map(Report::with_ratios)
-    }
-
-    async fn throughput(&self, mut report: Report) -> Result<Report, Failure> {
-        let span = self.amount.span_ms.to_string();
         say("tool calls with the journal synced");
         let (full, cpu) = self.part("full", &["throughput", "--span-ms", &span]).await?;
-        report.full = super::throughput::Throughput { model_cpu_seconds: cpu, ..full };
+        let full = Throughput { model_cpu_seconds: cpu, ..full };
         say("tool calls with the journal not synced");
         let words = ["throughput", "--span-ms", &span, "--unsynced"];
         let (normal, cpu) = self.part("normal", &words).await?;
-        report.normal = super::throughput::Throughput { model_cpu_seconds: cpu, ..normal };
+        let normal = Throughput { model_cpu_seconds: cpu, ..normal };
         say("the floor");
         let (floor, cpu) = self.part("floor", &["floor", "--span-ms", &span]).await?;
-        report.floor = super::floor::Floor { model_cpu_seconds: cpu, ..floor };
-        Ok(report)
+        let floor = Floor { model_cpu_seconds: cpu, ..floor };
+        Ok(Rates { syncs_per_second, full, normal, floor, ..Rates::default() })
     }
 
-    async fn others(&self, mut report: Report) -> Result<Report, Failure> {
-        let amount = self.amount;
-        say("overhead per turn");
-        let runs = amount.overhead_runs.to_string();
-        report.overhead = self.part("overhead", &["overhead", "--runs", &runs]).await?.0;
-        say("cold starts");
-        report.cold_start =
-            cold::measure(self.folder, &self.model.client, amount.cold_starts).await?;
+    async fn early_dispatch(&self) -> Result<Vec<Early>, Failure> {
         say("early dispatch");
-        let pace = amount.words_per_second.to_string();
+        let pace = self.amount.words_per_second.to_string();
+        let mut measured = Vec::new();
         for mode in ["off", "safe", "all"] {
             let words = ["early", "--early-dispatch", mode, "--pace", &pace];
-            report.early_dispatch.push(self.part(mode, &words).await?.0);
+            measured.push(self.part(mode, &words).await?.0);
         }
-        // Last: its requests are still open when it ends.
-        say("memory");
-        let threads = amount.waiting.to_string();
-        report.memory = self.part("memory", &["memory", "--threads", &threads]).await?.0;
-        Ok(report)
+        Ok(measured)
     }
 
     /// One part, with the processor time that the model took meanwhile.

@@ -10,6 +10,7 @@ use super::files::NO_OP;
 use super::model::ModelClient;
 use super::processes::resident_mb;
 use super::script::SLOW_MODEL;
+use super::statistics::{number, ratio};
 use super::world::{Shape, World};
 use crate::commands::Context;
 use crate::failure::Failure;
@@ -20,6 +21,14 @@ pub(crate) struct Memory {
     pub(crate) threads: usize,
     pub(crate) before_mb: f64,
     pub(crate) resident_mb: f64,
+}
+
+impl Memory {
+    /// What each thread adds.
+    pub(crate) fn kb_per_thread(&self) -> f64 {
+        let kilobytes = (self.resident_mb - self.before_mb) * 1024.0;
+        ratio(kilobytes, number(self.threads))
+    }
 }
 
 /// Measures it once the model has been asked by every thread and has answered none.

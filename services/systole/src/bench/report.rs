@@ -10,7 +10,7 @@ use super::overhead::Overhead;
 use super::statistics::ratio;
 use super::throughput::Throughput;
 
-/// The whole bench.
+/// The bench, or the parts of it that were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Report {
     /// Whether it was the short form, whose numbers are only rough.
@@ -18,6 +18,21 @@ pub(crate) struct Report {
     pub(crate) cores: usize,
     /// The load average before the first measurement.
     pub(crate) load_before: f64,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) rates: Option<Rates>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) overhead: Option<Overhead>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cold_start: Option<Cold>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) memory: Option<Memory>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) early_dispatch: Vec<Early>,
+}
+
+/// Tool calls a second, and what they are compared with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Rates {
     pub(crate) syncs_per_second: f64,
     /// Journal `FULL`: what was answered survives a power cut.
     pub(crate) full: Throughput,
@@ -26,13 +41,9 @@ pub(crate) struct Report {
     pub(crate) floor: Floor,
     pub(crate) full_to_floor: f64,
     pub(crate) normal_to_floor: f64,
-    pub(crate) overhead: Overhead,
-    pub(crate) cold_start: Cold,
-    pub(crate) memory: Memory,
-    pub(crate) early_dispatch: Vec<Early>,
 }
 
-impl Report {
+impl Rates {
     /// The same with what follows from it.
     #[must_use]
     pub(crate) fn with_ratios(mut self) -> Self {
@@ -41,7 +52,9 @@ impl Report {
         self.normal_to_floor = ratio(self.normal.calls_per_second, floor);
         self
     }
+}
 
+impl Report {
     /// Whether other work was likely to disturb the numbers.
     pub(crate) fn is_disturbed(&self) -> bool {
         self.load_before > super::statistics::number(self.cores) * 0.75

@@ -1,31 +1,35 @@
 //! The report for people.
 
-use super::report::Report;
+use super::report::{Rates, Report};
 use super::script::WORDS;
 use super::throughput::{CALLS_PER_RUN, THREADS, Throughput};
 
 /// The report as text.
 pub(crate) fn table(report: &Report) -> String {
+    let syncs = report.rates.as_ref().map(|rates| rates.syncs_per_second);
+    let syncs = syncs.map(|rate| format!(", {rate:.0} syncs/s of 4 KiB, one after another"));
     let mut lines = vec![format!(
-        "{} cores, load {:.2}, {:.0} syncs/s of 4 KiB, one after another",
-        report.cores, report.load_before, report.syncs_per_second
+        "{} cores, load {:.2}{}",
+        report.cores,
+        report.load_before,
+        syncs.unwrap_or_default()
     )];
     if report.is_disturbed() {
-        lines.push("The machine was busy: these numbers are too low.".to_owned());
+        lines.push("The machine was busy: alone it would be faster.".to_owned());
     }
     if report.quick {
         lines.push("The short form: these numbers are rough.".to_owned());
     }
-    lines.push(String::new());
-    lines.extend(throughput(report));
-    lines.push(String::new());
-    lines.extend(rows(&others(report)));
-    lines.push(String::new());
-    lines.extend(early(report));
+    let parts =
+        [report.rates.as_ref().map(throughput).unwrap_or_default(), others(report), early(report)];
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        lines.push(String::new());
+        lines.extend(part);
+    }
     lines.join("\n") + "\n"
 }
 
-fn throughput(report: &Report) -> Vec<String> {
+fn throughput(report: &Rates) -> Vec<String> {
     let title = format!("{THREADS} threads, {CALLS_PER_RUN} calls a run");
     let head = [&title, "tool calls/s", "of floor", "CPU s", "model's CPU s", "appends/call"];
     let product = |name: &str, measured: &Throughput, ratio: f64| {
@@ -56,32 +60,40 @@ fn throughput(report: &Report) -> Vec<String> {
     rows(&lines)
 }
 
-fn others(report: &Report) -> Vec<[String; 2]> {
-    let (overhead, cold) = (&report.overhead, &report.cold_start);
-    let memory = &report.memory;
-    vec![
+fn others(report: &Report) -> Vec<String> {
+    let overhead = report.overhead.as_ref().map(|overhead| {
+        let (median, p90) = (overhead.median_ms_per_turn, overhead.p90_ms_per_turn);
         [
             "overhead per turn, one thread, idle".to_owned(),
-            format!(
-                "{:.2} ms median, {:.2} ms p90 of {} runs",
-                overhead.median_ms_per_turn, overhead.p90_ms_per_turn, overhead.runs
-            ),
-        ],
+            format!("{median:.2} ms median, {p90:.2} ms p90 of {} runs", overhead.runs),
+        ]
+    });
+    let cold = report.cold_start.as_ref().map(|cold| {
+        let (median, worst) = (cold.median_ms, cold.worst_ms);
         [
             "cold start to the first model request".to_owned(),
-            format!(
-                "{:.0} ms median, {:.0} ms worst of {}",
-                cold.median_ms, cold.worst_ms, cold.starts
-            ),
-        ],
+            format!("{median:.0} ms median, {worst:.0} ms worst of {}", cold.starts),
+        ]
+    });
+    let memory = report.memory.as_ref().map(|memory| {
         [
             format!("memory, {} threads waiting for the model", memory.threads),
-            format!("{:.1} MB, {:.1} MB before them", memory.resident_mb, memory.before_mb),
-        ],
-    ]
+            format!(
+                "{:.1} MB, {:.1} MB before them, {:.0} KB a thread",
+                memory.resident_mb,
+                memory.before_mb,
+                memory.kb_per_thread()
+            ),
+        ]
+    });
+    let lines: Vec<[String; 2]> = [overhead, cold, memory].into_iter().flatten().collect();
+    rows(&lines)
 }
 
 fn early(report: &Report) -> Vec<String> {
+    if report.early_dispatch.is_empty() {
+        return Vec::new();
+    }
     let (before, after) = WORDS;
     let title = format!("early dispatch: {before} words, two 300 ms tools, {after} words");
     let mut lines = vec![[title, "first text".to_owned(), "total".to_owned()]];
@@ -136,20 +148,23 @@ mod tests {
             first_text_ms: 12.0,
             total_ms,
         };
-        let report = Report {
-            cores: 2,
-            load_before: 0.5,
+        let rates = Rates {
             syncs_per_second: 5000.0,
             full: product(2500.0),
             normal: product(3000.0),
             floor: Floor { calls_per_second: 8000.0, cpu_seconds: 0.5, ..Floor::default() },
-            overhead: Overhead { runs: 50, median_ms_per_turn: 2.5, p90_ms_per_turn: 4.0 },
-            cold_start: Cold { starts: 5, median_ms: 90.0, worst_ms: 120.0 },
-            memory: Memory { threads: 1000, before_mb: 20.0, resident_mb: 50.0 },
+            ..Rates::default()
+        };
+        Report {
+            cores: 2,
+            load_before: 0.5,
+            rates: Some(rates.with_ratios()),
+            overhead: Some(Overhead { runs: 50, median_ms_per_turn: 2.5, p90_ms_per_turn: 4.0 }),
+            cold_start: Some(Cold { starts: 5, median_ms: 90.0, worst_ms: 120.0 }),
+            memory: Some(Memory { threads: 1000, before_mb: 20.0, resident_mb: 50.0 }),
             early_dispatch: vec![early("off", 3400.0), early("safe", 3160.0)],
             ..Report::default()
-        };
-        report.with_ratios()
+        }
     }
 
     #[test]
@@ -162,15 +177,27 @@ mod tests {
             journal NORMAL                           3000      0.38   1.50           0.25          3.67
             floor: bare program, synced log          8000      1.00   0.50           0.00
 
-            overhead per turn, one thread, idle         2.50 ms median, 4.00 ms p90 of 50 runs
-            cold start to the first model request              90 ms median, 120 ms worst of 5
-            memory, 1000 threads waiting for the model            50.0 MB, 20.0 MB before them
+            overhead per turn, one thread, idle               2.50 ms median, 4.00 ms p90 of 50 runs
+            cold start to the first model request                    90 ms median, 120 ms worst of 5
+            memory, 1000 threads waiting for the model  50.0 MB, 20.0 MB before them, 31 KB a thread
 
             early dispatch: 275 words, two 300 ms tools, 25 words  first text    total
             early_dispatch: off                                         12 ms  3400 ms
             early_dispatch: safe                                        12 ms  3160 ms
         "]]
         .assert_eq(&table(&report()));
+    }
+
+    #[test]
+    fn parts_that_were_not_asked_for_are_not_shown() {
+        let memory = report().memory;
+        let report = Report { cores: 2, load_before: 0.5, memory, ..Report::default() };
+        expect![[r"
+            2 cores, load 0.50
+
+            memory, 1000 threads waiting for the model  50.0 MB, 20.0 MB before them, 31 KB a thread
+        "]]
+        .assert_eq(&table(&report));
     }
 
     #[test]
