@@ -51,7 +51,7 @@ pub struct Stated {
     pub programs: Vec<ProgramPlace>,
 }
 
-/// A program that a tool starts, with its place in the file.
+/// A program that a tool starts, or the script that such a program reads, with its place in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramPlace {
     /// The program; absolute if it was written with a `/`.
@@ -64,6 +64,8 @@ pub struct ProgramPlace {
     pub column: u32,
     /// Such as `tools[0].run.command[0]`.
     pub field: String,
+    /// Whether the program in front of it reads it: then it has to be there, but not executable.
+    pub is_script: bool,
 }
 
 impl ToolDefinition {

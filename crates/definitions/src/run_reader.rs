@@ -34,18 +34,28 @@ impl Written<'_> {
         }
     }
 
-    /// The program that it starts, with its place.
-    pub(crate) fn program(&self) -> Option<ProgramPlace> {
-        let (Run::Command(run), Some((_, place))) = (&self.run, self.templates.first()) else {
-            return None;
-        };
-        Some(ProgramPlace {
-            program: run.argv.first()?.clone(),
-            written: place.node().as_text().unwrap_or_default().to_owned(),
-            line: place.node().line,
-            column: place.node().column,
-            field: place.field().to_owned(),
-        })
+    /// The program that it starts, and the script that this program is told to read.
+    pub(crate) fn programs(&self, folder: &Path) -> Vec<ProgramPlace> {
+        let Run::Command(run) = &self.run else { return Vec::new() };
+        let started = run.argv.first().cloned();
+        let script = started.as_ref().filter(|program| is_reader(program)).and_then(|_| {
+            let (template, _) = self.templates.get(1)?;
+            template.fill(&serde_json::Map::new()).filter(|word| is_script(word))
+        });
+        let script = script.map(|word| joined(folder, &word).display().to_string());
+        let places = [(started, false), (script, true)].into_iter().zip(&self.templates);
+        let place =
+            |((program, is_script), (_, place)): ((Option<String>, bool), &(_, Place<'_>))| {
+                Some(ProgramPlace {
+                    program: program?,
+                    written: place.node().as_text().unwrap_or_default().to_owned(),
+                    line: place.node().line,
+                    column: place.node().column,
+                    field: place.field().to_owned(),
+                    is_script,
+                })
+            };
+        places.filter_map(place).collect()
     }
 
     /// Whether it waits for a server somewhere.
@@ -57,6 +67,12 @@ impl Written<'_> {
         }
     }
 }
+
+/// Programs that read a script, without the number of their version.
+const READERS: [&str; 11] =
+    ["bash", "dash", "ksh", "lua", "node", "perl", "php", "python", "ruby", "sh", "zsh"];
+/// How scripts' names end.
+const SCRIPTS: [&str; 10] = ["bash", "cjs", "js", "lua", "mjs", "php", "pl", "py", "rb", "sh"];
 
 #[derive(Clone, Copy)]
 enum Form {
@@ -217,6 +233,20 @@ pub(crate) fn scalar(item: &Place<'_>, report: &mut Report) -> Option<String> {
             None
         }
     }
+}
+
+/// Whether a program takes a script's file as its first word.
+fn is_reader(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    READERS.contains(&name)
+}
+
+/// A first word that can only be a file: options and code look otherwise.
+fn is_script(word: &str) -> bool {
+    let extension = Path::new(word).extension().and_then(std::ffi::OsStr::to_str);
+    let is_named_so = extension.is_some_and(|extension| SCRIPTS.contains(&extension));
+    !word.starts_with('-') && (word.contains('/') || is_named_so)
 }
 
 fn program(text: &str, folder: &Path) -> String {

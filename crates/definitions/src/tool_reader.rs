@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::builtins;
 use crate::fields::Fields;
 use crate::http::Method;
-use crate::manifest::{Stated, ToolDefinition, fingerprint};
+use crate::manifest::{ProgramPlace, Stated, ToolDefinition, fingerprint};
 use crate::parameters;
 use crate::problem::Report;
 use crate::run::{Builtin, Run, Surroundings};
@@ -51,11 +51,13 @@ pub(crate) fn read(
         check_templates(&runs, promise, report);
         check_effect(place, &runs, promise.effect.0, limits.as_ref(), report);
     }
-    assemble(place, runs, promise?, &limits?)
+    let both = runs.run.iter().chain(&runs.probe);
+    let programs = both.flat_map(|written| written.programs(around.folder)).collect();
+    assemble((place, programs), runs, promise?, &limits?)
 }
 
 fn assemble(
-    place: &Place<'_>,
+    (place, programs): (&Place<'_>, Vec<ProgramPlace>),
     runs: Runs<'_>,
     promise: Promise,
     limits: &Limits,
@@ -80,7 +82,6 @@ fn assemble(
     let rest = json!({ "resource": resource, "cache_ttl_ms": limits.cache_ttl_ms });
     contract.fingerprint = fingerprint(&contract, &written, &rest);
     let line = place.node().line;
-    let programs = std::iter::once(&run).chain(&runs.probe).filter_map(Written::program).collect();
     let stated = Stated { line, effect: promise.effect.1, timeout: limits.timeout.1, programs };
     let probe = runs.probe.map(|probe| probe.run);
     let cache_ttl_ms = limits.cache_ttl_ms;

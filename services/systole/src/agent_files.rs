@@ -17,6 +17,7 @@ use proto::ids::ToolName;
 use crate::arguments::ModelChoice;
 use crate::failure::{Exit, Failure};
 use crate::file_kind::{self, Kind};
+use crate::programs;
 use crate::settings::Environment;
 
 /// The usual name of an agent's file.
@@ -31,6 +32,9 @@ pub(crate) trait Files {
 
     /// The folder that a file's tools work in.
     fn folder_of(&self, path: &Path) -> io::Result<PathBuf>;
+
+    /// A file that matters, though only whether it is there and may be run.
+    fn watch(&self, _path: &Path) {}
 
     /// The names of files in a folder, for whoever wrote one of them wrongly.
     fn names(&self, _folder: &Path) -> Vec<String> {
@@ -75,6 +79,8 @@ impl Files for Disk {
 pub(crate) struct LoadedTool {
     pub(crate) definition: ToolDefinition,
     pub(crate) folder: PathBuf,
+    /// The manifest, as it was named.
+    pub(crate) file: String,
 }
 
 /// A rehearsal that nobody has read yet.
@@ -88,8 +94,22 @@ pub(crate) struct RehearsalText {
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedAgent {
     pub(crate) agent: Agent,
+    /// Where it was read.
+    pub(crate) file: PathBuf,
     pub(crate) tools: Vec<LoadedTool>,
     pub(crate) rehearsal: Option<RehearsalText>,
+    /// What is wrong although all could be read: the agent can be looked at, but not be put to work.
+    faults: Vec<Problem>,
+}
+
+impl LoadedAgent {
+    /// The agent, if nothing is wrong with it that `agents check` would call wrong.
+    pub(crate) fn fit_for_work(self) -> Result<Self, Failure> {
+        if self.faults.is_empty() {
+            return Ok(self);
+        }
+        Err(Failure::files(ErrorCode::InvalidManifest, &self.faults))
+    }
 }
 
 /// The agent's file that is meant; a folder stands for the one of the usual name in it.
@@ -116,8 +136,15 @@ pub(crate) fn load(
     if !unknown.is_empty() {
         return Err(Failure::files(ErrorCode::InvalidAgent, &unknown));
     }
+    let mut faults = file.not_permitted(tools.iter().map(|tool| &tool.definition.contract));
+    for tool in &tools {
+        let named = tool.definition.stated.programs.iter().map(|place| &place.program);
+        named.filter(|program| program.contains('/')).for_each(|at| files.watch(Path::new(at)));
+        faults.extend(programs::problems(&tool.file, &tool.folder, [&tool.definition]));
+    }
     let rehearsal = load_rehearsal(files, path, &file)?;
-    Ok(LoadedAgent { agent: file.agent, tools, rehearsal })
+    let at = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    Ok(LoadedAgent { agent: file.agent, file: at, tools, rehearsal, faults })
 }
 
 pub(crate) fn required(files: &dyn Files, path: &Path) -> Result<String, Failure> {
@@ -233,11 +260,10 @@ pub(crate) fn load_manifest(
     })?;
     let variable = |name: &str| environment.text(name);
     let around = Surroundings { folder: &folder, variable: &variable, unset: Unset::Problem };
-    let parsed = Manifest::parse(&path.display().to_string(), &text, &around);
-    Ok(parsed.map(|manifest| {
-        let tools = manifest.tools.into_iter();
-        tools.map(|definition| LoadedTool { definition, folder: folder.clone() }).collect()
-    }))
+    let file = path.display().to_string();
+    let parsed = Manifest::parse(&file, &text, &around);
+    let loaded = |definition| LoadedTool { definition, folder: folder.clone(), file: file.clone() };
+    Ok(parsed.map(|manifest| manifest.tools.into_iter().map(loaded).collect()))
 }
 
 /// Tools whose names are taken.

@@ -225,10 +225,12 @@ pub(crate) fn status(role: Role, staff: &Staff<'_>, words: &[String]) -> Status 
     let agents = staff.members.iter().zip(words).map(|(member, model)| Known {
         name: member.loaded.agent.name.clone(),
         fingerprint: member.loaded.agent.fingerprint.clone(),
+        file: Some(member.loaded.file.clone()),
         model: model.clone(),
     });
     let dry_run = matches!(staff.hands, Hands::Dry);
-    Status { pid: std::process::id(), role, agents: agents.collect(), dry_run }
+    let (pid, agents) = (std::process::id(), agents.collect());
+    Status { pid, role, agents, dry_run, kept_back: Vec::new() }
 }
 
 /// Lets others ask this process.

@@ -18,12 +18,16 @@ use crate::shell;
 /// Expected, found, fix.
 type Fault = (&'static str, String, String);
 
-/// Programs with a path that cannot be started.
-pub(crate) fn problems(manifest: &Manifest, folder: &Path) -> Vec<Problem> {
-    let all = manifest.tools.iter().flat_map(|tool| &tool.stated.programs);
+/// Programs with a path that cannot be started, and scripts that are not there.
+pub(crate) fn problems<'t>(
+    file: &str,
+    folder: &Path,
+    tools: impl IntoIterator<Item = &'t ToolDefinition>,
+) -> Vec<Problem> {
+    let all = tools.into_iter().flat_map(|tool| &tool.stated.programs);
     let faulty = all.filter_map(|place| Some((place, fault(place, folder)?)));
     let problem = |(place, (expected, found, fix)): (&ProgramPlace, Fault)| Problem {
-        file: manifest.file.clone(),
+        file: file.to_owned(),
         line: place.line,
         column: place.column,
         field: place.field.clone(),
@@ -51,7 +55,7 @@ pub(crate) fn advice(manifest: &Manifest, path: Option<&OsStr>) -> Vec<Advice> {
 }
 
 fn is_bare(place: &ProgramPlace) -> bool {
-    !place.program.contains('/') && place.program != CommandRun::SELF
+    !place.is_script && !place.program.contains('/') && place.program != CommandRun::SELF
 }
 
 fn is_in(path: Option<&OsStr>, program: &str) -> bool {
@@ -64,6 +68,9 @@ fn may_run(found: &Metadata) -> bool {
 }
 
 fn fault(place: &ProgramPlace, folder: &Path) -> Option<Fault> {
+    if place.is_script {
+        return script_fault(place);
+    }
     if is_bare(place) {
         let beside = folder.join(&place.program);
         let is_script = beside.is_file() && !place.program.is_empty();
@@ -80,7 +87,11 @@ fn fault(place: &ProgramPlace, folder: &Path) -> Option<Fault> {
     let path = PathBuf::from(&place.program);
     let found = match path.metadata() {
         Ok(found) => found,
-        Err(error) => return Some(missing(&path, &place.written, &error)),
+        Err(error) => {
+            let make = format!("make {}, then {}", path.display(), chmod(&path));
+            let wanted = ("a program that is there", make);
+            return Some(missing(&path, &place.written, &error, wanted));
+        }
     };
     if found.is_dir() {
         let found = format!("the folder {}", path.display());
@@ -93,25 +104,45 @@ fn fault(place: &ProgramPlace, folder: &Path) -> Option<Fault> {
     first_line(&path)
 }
 
+fn script_fault(place: &ProgramPlace) -> Option<Fault> {
+    let path = Path::new(&place.program);
+    match path.metadata() {
+        Ok(found) if found.is_dir() => {
+            let found = format!("the folder {}", path.display());
+            Some(("a script", found, "name the file in it".to_owned()))
+        }
+        Ok(_) => None,
+        Err(error) => {
+            let make = format!("make {}", path.display());
+            Some(missing(path, &place.written, &error, ("a script that is there", make)))
+        }
+    }
+}
+
 /// What makes a file a program.
 pub(crate) fn chmod(path: &Path) -> String {
     format!("chmod +x {}", shell::word(path))
 }
 
-fn missing(path: &Path, written: &str, error: &std::io::Error) -> Fault {
+fn missing(
+    path: &Path,
+    written: &str,
+    error: &std::io::Error,
+    (expected, make): (&'static str, String),
+) -> Fault {
     let folder = path.parent().unwrap_or_else(|| Path::new("/"));
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let names = names_in(folder);
     let fix = match nearest(name, names.iter().map(String::as_str)) {
         Some(near) => format!("write `{}`", written.replace(name, near)),
-        None => format!("make {}, then {}", path.display(), chmod(path)),
+        None => make,
     };
     let found = if error.kind() == std::io::ErrorKind::NotFound {
         format!("no file {}", path.display())
     } else {
         format!("{}, which cannot be looked at: {error}", path.display())
     };
-    ("a program that is there", found, fix)
+    (expected, found, fix)
 }
 
 /// The longest first line that is looked at.

@@ -128,7 +128,9 @@ impl Session {
             }
             Err(trouble) => {
                 engine.stop().await;
-                return Err(self.failure(trouble));
+                // The first trouble is the cause; what is seen here may only follow from it.
+                let cause = engine.trouble().map(Trouble::Store);
+                return Err(self.failure(cause.unwrap_or(trouble)));
             }
         };
         match ending {

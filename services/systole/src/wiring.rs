@@ -361,6 +361,13 @@ pub(crate) fn choose_model(
              OpenAI's), or put a rehearsal.yaml beside the agent's file",
         ));
     };
+    let tools = loaded.tools.iter().map(|tool| &tool.definition.contract);
+    let tools: Vec<&ToolContract> =
+        tools.filter(|tool| loaded.agent.tools.contains(&tool.name)).collect();
+    let problems = check_rehearsal_of(&text.file, &text.text, Some(&tools));
+    if !problems.is_empty() {
+        return Err(Failure::files(ErrorCode::InvalidRehearsal, &problems));
+    }
     let rehearsal = read_rehearsal(&text.file, &text.text, choice.pace)?;
     let hint = if has_endpoint { WITH_KEY } else { WITHOUT_KEY };
     Ok(ChosenModel::Rehearsal(rehearsal, text.file.clone(), hint))
@@ -410,7 +417,7 @@ fn tools_of<'t>(
 ) -> Result<(Tools, Vec<ToolContract>), Failure> {
     let mut tools = Tools::new();
     let mut contracts = Vec::new();
-    for LoadedTool { definition, folder } in loaded {
+    for LoadedTool { definition, folder, .. } in loaded {
         let settings = ExecutorSettings {
             guard: Some(PathBuf::from(SELF)),
             self_exe: PathBuf::from(SELF),

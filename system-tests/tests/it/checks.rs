@@ -42,6 +42,67 @@ fn a_program_that_cannot_be_started_is_told_with_what_to_do() {
 }
 
 #[test]
+fn a_script_that_another_program_is_to_read_has_to_be_there() {
+    let home = Home::new();
+    for (argv, script) in
+        [("[sh, ./look.sh]", "look.sh"), ("[python3, tools/look.py]", "tools/look.py")]
+    {
+        agent(&home, argv);
+        let missing = told(&home, &["agent.yaml"]);
+        let place = format!(
+            "tools[0].run.command[1]: expected a script that is there; found no file HOME/{script}"
+        );
+        assert!(missing.contains(&place), "{missing}");
+        assert!(missing.contains(&format!("Fix: make HOME/{script}")), "{missing}");
+        // Not executable: it is only read.
+        home.write(script, "print\n");
+        assert_eq!(home.run(["agents", "check", "agent.yaml"]).code, Some(0));
+    }
+    for argv in [
+        "[sh, -c, \"./look.sh\"]",
+        "[python3, -m, look.py]",
+        "[sh, \"{path}\"]",
+        "[cat, ./look2.sh]",
+    ] {
+        agent(&home, argv);
+        let ended = home.run(["tools", "check", "tools.yaml"]);
+        assert!(!ended.out.contains("a script that is there"), "{argv}: {}", ended.out);
+    }
+}
+
+#[test]
+fn what_a_check_calls_wrong_is_not_run_and_told_in_the_same_words() {
+    let wrong = |home: &Home| -> Vec<String> {
+        let told = home.run(["agents", "check", "agent.yaml"]).out;
+        told.lines().filter_map(|line| line.strip_prefix("wrong ").map(str::to_owned)).collect()
+    };
+    let refused = |home: &Home| {
+        let wrong = wrong(home);
+        assert!(!wrong.is_empty());
+        for words in [&["run", "agent.yaml", "go"][..], &["dev", "agent.yaml"]] {
+            let ended = home.run(words);
+            assert_eq!(ended.code, Some(2), "{words:?}: {ended:?}");
+            for line in &wrong {
+                assert!(ended.err.contains(line), "{words:?}: `{line}` is missing: {}", ended.err);
+            }
+        }
+        assert!(!home.path().join(".systole").exists(), "nothing was begun");
+    };
+    let home = Home::new();
+    agent(&home, "[\"./nothing.sh\"]");
+    refused(&home);
+    agent(&home, "[sh, ./nothing.sh]");
+    refused(&home);
+    agent(&home, "[\"/bin/true\"]");
+    home.write("tools.yaml", &format!("{}    permissions: [ops]\n", home.read("tools.yaml")));
+    refused(&home);
+    agent(&home, "[\"/bin/true\"]");
+    let rules = "rules:\n  - when: { last: user }\n    calls: [{ tool: prob, arguments: {} }]\n  - say: done\n";
+    home.write("rehearsal.yaml", rules);
+    refused(&home);
+}
+
+#[test]
 fn a_bare_name_is_looked_up_in_the_path_and_beside_the_file() {
     let home = Home::new();
     agent(&home, "[look-it-up]");

@@ -178,10 +178,30 @@ fn a_word_given_while_nothing_runs_is_heard_later() {
     assert_eq!(left.last()["type"], "interrupted");
     let approved = home.run(["approve", "last"]);
     assert_eq!(approved.code, Some(0), "{approved:?}");
-    assert!(approved.out.contains("nothing runs on this store"), "{}", approved.out);
+    for part in ["nothing runs on this store; go on with: ", "run agent.yaml --thread 01"] {
+        assert!(approved.out.contains(part), "{part} in {}", approved.out);
+    }
     home.run(["run", "agent.yaml", "--json"]).answer();
     assert_eq!(home.read("effects"), "done\n");
     assert_eq!(violations(&home), []);
+}
+
+#[test]
+fn a_denial_while_nothing_runs_tells_the_command_that_goes_on() {
+    let home = Home::new();
+    dangerous(&home);
+    let dev = up(&home, &["agent.yaml"]);
+    let mut run = home.start(["run", "agent.yaml", "go", "--json"]);
+    run.until_printed("approval_asked");
+    dev.kill();
+    run.end();
+    let denied = home.run(["approve", "last", "--deny"]);
+    assert_eq!(denied.code, Some(0), "{denied:?}");
+    let command = denied.out.split("go on with: ").nth(1).unwrap().trim();
+    let words: Vec<&str> = command.split(' ').skip(1).chain(["--json"]).collect();
+    let ended = home.run(words);
+    assert_eq!(ended.observation_of("probe")["code"], "denied", "{ended:?}");
+    assert_eq!(home.read("effects"), "");
 }
 
 #[test]
@@ -226,6 +246,23 @@ fn an_agent_that_the_dev_does_not_have_and_one_of_another_model_are_refused() {
     assert_eq!(changed.last()["code"], "version_mismatch", "{changed:?}");
     stop(dev);
     assert_eq!(listed(&home, "empty").len(), 0, "nothing was begun");
+}
+
+#[test]
+fn another_file_with_the_name_of_an_agent_is_refused_with_both_files() {
+    let home = Home::new();
+    quick(&home);
+    for name in ["agent.yaml", "tools.yaml", "rehearsal.yaml"] {
+        home.write(&format!("other/{name}"), &home.read(name));
+    }
+    home.write("other/agent.yaml", &home.read("agent.yaml").replace("You test", "You really test"));
+    let dev = up(&home, &["agent.yaml"]);
+    let ended = home.run(["run", "other/agent.yaml", "go"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    for part in ["/agent.yaml, not from ", "/other/agent.yaml", "another `name:`", "--store"] {
+        assert!(ended.err.contains(part), "{part} in {}", ended.err);
+    }
+    stop(dev);
 }
 
 #[test]

@@ -153,6 +153,7 @@ fn every_further_block_of_the_command_line_page_can_be_typed() {
         "thaw",
         "completions",
         "man",
+        "bench",
     ] {
         assert!(typed.contains(&format!("systole {command}")), "{command} has no example");
     }

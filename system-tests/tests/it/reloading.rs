@@ -93,6 +93,58 @@ fn a_file_that_cannot_be_used_is_told_and_the_last_good_one_stays() {
 }
 
 #[test]
+fn whoever_asks_for_a_run_hears_that_files_could_not_be_taken_up() {
+    let home = Home::new();
+    saying(&home, "fine");
+    let dev = up(&home, &["agent.yaml"]);
+    let good = home.read("rehearsal.yaml");
+    home.write("rehearsal.yaml", "rules:\n  - sya: hi\n");
+    let ended = home.run(["run", "agent.yaml", "go"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for part in
+        ["files as they were before they changed", "rehearsal.yaml:2:5", "Fix: leave it out"]
+    {
+        assert!(ended.out.contains(part), "{part} in {}", ended.out);
+    }
+    assert!(ended.out.contains("It said: fine"), "{}", ended.out);
+    home.write("rehearsal.yaml", &good);
+    let ended = home.run(["run", "agent.yaml", "go", "--new"]);
+    assert!(!ended.out.contains("as they were before"), "{}", ended.out);
+    stop(dev);
+}
+
+#[test]
+fn a_change_is_told_with_its_time_and_its_files() {
+    let home = Home::new();
+    saying(&home, "fine");
+    let mut dev = home.start(["dev", "agent.yaml"]);
+    dev.until_printed("dev is up");
+    saying(&home, "better");
+    dev.until_printed("tools.yaml changed: tester begin runs as they are now");
+    home.write("tools.yaml", &home.read("tools.yaml").replace("read_only", "harmless"));
+    dev.until_printed("tools.yaml changed, but not in a way that can be used");
+    let line = dev.printed();
+    let line = line.lines().find(|line| line.contains("tools.yaml changed:")).unwrap();
+    let time = line.split(' ').next().unwrap();
+    assert_eq!(time.matches(':').count(), 2, "{line}");
+    dev.signal(Signal::INT);
+    assert_eq!(dev.end().code, Some(0));
+}
+
+#[test]
+fn a_script_that_was_missing_is_taken_up_once_it_is_there() {
+    let home = Home::new();
+    saying(&home, "fine");
+    let mut dev = up(&home, &["agent.yaml"]);
+    with_tool(&home, &command("[sh, ./say.sh]", "read_only", "    timeout_ms: 60000\n"), "{}");
+    dev.until_printed("dev_not_reloaded");
+    home.write("say.sh", "echo scripted\n");
+    dev.until_printed("dev_reloaded");
+    assert_eq!(answer(&home, "agent.yaml"), "It said: scripted\n");
+    stop(dev);
+}
+
+#[test]
 fn an_agent_that_is_added_to_a_folder_is_taken_up() {
     let home = Home::new();
     let agent = |name: &str| format!("name: {name}\nrole: r\nmodel: m\ntools: []\n");

@@ -1,6 +1,7 @@
 //! Tools that misbehave: each becomes an observation, and the run lives.
 
 use crate::agents::{command, with_tool};
+use crate::deployment::Node;
 use crate::home::{Ended, Home};
 
 fn observed(argv: &str, more: &str) -> (serde_json::Value, Ended) {
@@ -13,6 +14,14 @@ fn observed(argv: &str, more: &str) -> (serde_json::Value, Ended) {
     let ended = home.run(["run", "agent.yaml", "go", "--json"]);
     ended.answer();
     (ended.observation_of("probe"), ended)
+}
+
+/// A run whose model asks for what the agent does not have. A run refuses such a rehearsal, so an
+/// endpoint plays it.
+fn run_of_a_model_that_errs(home: &Home) -> Ended {
+    let words = ["rehearse", "serve", "rehearsal.yaml", "--listen", "127.0.0.1:0"];
+    let model = Node::start(home, "model", &words);
+    home.run(["run", "agent.yaml", "go", "--json", "--base-url", &model.url()])
 }
 
 fn content(observation: &serde_json::Value) -> &str {
@@ -71,7 +80,7 @@ fn a_tool_that_fails_tells_why() {
 
 #[test]
 fn a_tool_that_is_not_there_was_never_started() {
-    let (observation, _) = observed("[\"./not-there\"]", "");
+    let (observation, _) = observed("[not-there-at-all]", "");
     assert_eq!(observation["code"], "tool_not_started", "{observation}");
 }
 
@@ -91,7 +100,7 @@ fn invalid_arguments_are_told_with_field_rule_and_fix_and_nothing_runs() {
     let tool = command("[\"/usr/bin/touch\", \"ran\"]", "irreversible", "")
         .replace("    parameters: {}\n", parameters);
     with_tool(&home, &tool, "{ town: Bonn }");
-    let ended = home.run(["run", "agent.yaml", "go", "--json"]);
+    let ended = run_of_a_model_that_errs(&home);
     ended.answer();
     let events = ended.events();
     let observation = events.iter().find(|event| event["type"] == "observation").unwrap();
@@ -106,7 +115,7 @@ fn an_unknown_tool_is_an_observation() {
     with_tool(&home, &command("[\"/bin/true\"]", "read_only", ""), "{}");
     let script = home.read("rehearsal.yaml").replace("- tool: probe", "- tool: prober");
     home.write("rehearsal.yaml", &script);
-    let ended = home.run(["run", "agent.yaml", "go", "--json"]);
+    let ended = run_of_a_model_that_errs(&home);
     let events = ended.events();
     let observation = events.iter().find(|event| event["type"] == "observation").unwrap();
     assert_eq!(observation["code"], "unknown_tool", "{observation}");

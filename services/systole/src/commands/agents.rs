@@ -8,8 +8,9 @@ use super::dev::find;
 use super::{Context, print, tools};
 use crate::agent_files::{Disk, LoadedAgent, load};
 use crate::failure::{Exit, Failure};
+use crate::screen::canvas::page;
 use crate::screen::style::Tone;
-use crate::screen::text::columns;
+use crate::screen::text::{columns, hanging};
 use crate::staff::joined;
 
 /// Checks agents and all that their files name, and whether one process could run them all.
@@ -54,13 +55,14 @@ fn as_text(context: &Context, agents: &[(String, LoadedAgent)]) -> String {
         let (name, model) = (agent.agent.name.as_str(), agent.agent.model.as_str());
         let rehearsed = if agent.rehearsal.is_some() { "rehearsed" } else { "         " };
         let tools = tools_of(agent).join(", ");
-        format!(
-            "{}{}  {model}{}  {rehearsed}  {file}  {}\n",
-            context.palette().paint(Tone::Strong, name),
+        let rest = format!(
+            "{}  {model}{}  {rehearsed}  {file}  {tools}",
             pad(name, names),
             pad(model, models),
-            context.palette().paint(Tone::Faint, &tools),
-        )
+        );
+        let lines = hanging(&format!("{name}{rest}"), page(), 4);
+        let strong = context.palette().paint(Tone::Strong, name);
+        lines.join("\n").replacen(name, &strong, 1) + "\n"
     };
     agents.iter().map(line).collect()
 }

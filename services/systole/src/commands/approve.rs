@@ -10,6 +10,7 @@ use proto::ids::ThreadRef;
 use proto::input::Decision;
 use serde_json::{Value, json};
 
+use super::threads::file_of;
 use super::{Context, print};
 use crate::arguments::{Approve, Common};
 use crate::control::{self, Ask, Reply};
@@ -18,6 +19,7 @@ use crate::follow::fold;
 use crate::inputs::{Inbox, OwnInbox};
 use crate::launch::real;
 use crate::screen::text::{clean, one_line};
+use crate::shell;
 use crate::threads::find;
 use crate::wiring::{Store, read_store};
 
@@ -128,8 +130,8 @@ fn as_text(context: &Context, thread: &Thread, call: &Call, (deny, held): (bool,
     let next = if held {
         format!("look: {}", context.same_store(&format!("show {}", id(thread))))
     } else {
-        let agent =
-            next_agent(thread).map_or_else(|| "AGENT".to_owned(), |a| format!("<{a}'s file>"));
+        let file = next_agent(thread).and_then(|agent| file_of(context, &agent));
+        let agent = file.map_or_else(|| "AGENT".to_owned(), shell::word);
         let command = format!("run {agent} --thread {}", id(thread));
         format!("nothing runs on this store; go on with: {}", context.same_store(&command))
     };

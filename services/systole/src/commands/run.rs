@@ -37,7 +37,8 @@ const LARGEST: u64 = 512 * 1024;
 
 /// Runs it.
 pub(crate) async fn run(context: &Context, run: &Run) -> Result<Exit, Failure> {
-    let mut loaded = load(&Disk, &agent_file(&run.agent), &context.environment)?;
+    let loaded = load(&Disk, &agent_file(&run.agent), &context.environment)?;
+    let mut loaded = loaded.fit_for_work()?;
     check_approved(&run.approve, &loaded.agent)?;
     loaded.agent = with_choice(loaded.agent, &run.model)?;
     let text = text(run)?;

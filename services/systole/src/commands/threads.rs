@@ -208,7 +208,7 @@ pub(super) fn interrupted(context: &Context, thread: &Thread) -> String {
 }
 
 /// The agent's file, if it is one of those found here.
-fn file_of(context: &Context, agent: &AgentName) -> Option<PathBuf> {
+pub(super) fn file_of(context: &Context, agent: &AgentName) -> Option<PathBuf> {
     let is_its = |path: &PathBuf| {
         load(&Disk, path, &context.environment).is_ok_and(|loaded| loaded.agent.name == *agent)
     };
@@ -218,6 +218,11 @@ fn file_of(context: &Context, agent: &AgentName) -> Option<PathBuf> {
 fn width() -> usize {
     if io::stdout().is_terminal() { terminal_columns().saturating_sub(1) } else { PAGE }
 }
+
+/// Below this many columns the end of an id has to do.
+const NARROW: usize = 60;
+/// Characters of an id that tell it from others.
+const ENOUGH: usize = 8;
 
 /// How wide each column is.
 struct Widths {
@@ -245,11 +250,15 @@ fn as_text(entry: &Entry, now: Timestamp, widths: &Widths, palette: Palette) -> 
     let (standing, age) = (entry.standing(), entry.age(now));
     let agent = cut(&entry.agent(), widths.agent);
     let turns = format!("{:>2} t", entry.turns());
-    let taken = [26, widths.agent, widths.state, columns(&turns), widths.age, 10];
+    let id = entry.thread.place.thread.to_string();
+    // Enough of it for every command that takes a thread.
+    let shown = if widths.all < NARROW { id.len().saturating_sub(ENOUGH) } else { 0 };
+    let id = id.get(shown..).unwrap_or_default();
+    let taken = [columns(id), widths.agent, widths.state, columns(&turns), widths.age, 10];
     let left = widths.all.saturating_sub(taken.into_iter().sum());
     let line = format!(
         "{}  {agent}{}  {}{}  {turns}  {}{}  {}",
-        entry.thread.place.thread,
+        id,
         pad(&agent, widths.agent),
         palette.paint(entry.state().tone(), &standing),
         pad(&standing, widths.state),

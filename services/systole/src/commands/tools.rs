@@ -23,9 +23,10 @@ use crate::agent_files::{
 use crate::failure::{Exit, Failure};
 use crate::file_kind::{KINDS, Kind, kind};
 use crate::screen::call_line::span;
+use crate::screen::canvas::page;
 use crate::screen::style::{Palette, Tone};
 use crate::screen::summary::counted;
-use crate::screen::text::{columns, one_line};
+use crate::screen::text::{columns, hanging, one_line};
 use crate::settings::Environment;
 use crate::{programs, wiring};
 
@@ -114,7 +115,7 @@ impl Findings {
         match Manifest::parse(&name, &text, &around) {
             Ok(manifest) => {
                 self.tools = self.tools.saturating_add(manifest.tools.len());
-                self.problems.extend(programs::problems(&manifest, &folder));
+                self.problems.extend(programs::problems(&name, &folder, &manifest.tools));
                 self.advice.extend(lint(&manifest));
                 let path = environment.all().get(OsStr::new("PATH"));
                 self.advice.extend(programs::advice(&manifest, path.map(OsString::as_os_str)));
@@ -178,10 +179,14 @@ impl Findings {
 fn as_text(findings: &Findings, files: &[PathBuf], palette: Palette) -> String {
     let problems = findings.problems.iter().map(ToString::to_string);
     let problems = problems.chain(findings.other.iter().cloned());
-    let wrong = palette.paint(Tone::Bad, "wrong");
-    let weak = palette.paint(Tone::Warm, "advice");
-    let mut lines: Vec<String> = problems.map(|problem| format!("{wrong} {problem}")).collect();
-    lines.extend(findings.advice.iter().map(|advice| format!("{weak} {advice}")));
+    let told = |tone: Tone, word: &str, text: &str| {
+        let lines = hanging(&format!("{word} {text}"), page(), 2);
+        lines.join("\n").replacen(word, &palette.paint(tone, word), 1)
+    };
+    let mut lines: Vec<String> =
+        problems.map(|problem| told(Tone::Bad, "wrong", &problem)).collect();
+    let advice = findings.advice.iter();
+    lines.extend(advice.map(|advice| told(Tone::Warm, "advice", &advice.to_string())));
     let wrong = findings.problems.len().saturating_add(findings.other.len());
     let count = |number: usize, what| counted(u64::try_from(number).unwrap_or(u64::MAX), what);
     let pieces = count(findings.advice.len(), "piece");
@@ -261,15 +266,18 @@ fn text_list(tools: &[LoadedTool], palette: Palette) -> String {
     let line = |tool: &LoadedTool| {
         let contract = &tool.definition.contract;
         let name = contract.name.as_str();
-        format!(
-            "{}{}  {:<12}  {:>7}  {}\n    {}\n",
-            palette.paint(Tone::Strong, name),
+        let first = format!(
+            "{name}{}  {:<12}  {:>7}  {}",
             " ".repeat(names.saturating_sub(columns(name))),
             contract.effect.as_str(),
             span(contract.timeout()),
             approval(tool),
-            palette.paint(Tone::Faint, &one_line(&contract.description)),
-        )
+        );
+        let first = hanging(&first, page(), 4).join("\n");
+        let first = first.replacen(name, &palette.paint(Tone::Strong, name), 1);
+        let rest = hanging(&format!("    {}", one_line(&contract.description)), page(), 4);
+        let rest = rest.iter().map(|line| palette.paint(Tone::Faint, line) + "\n");
+        format!("{first}\n{}", rest.collect::<String>())
     };
     tools.iter().map(line).collect()
 }

@@ -162,12 +162,12 @@ impl Holder {
     async fn answer(&self, ask: Ask) -> Reply {
         match ask {
             Ask::Status => Reply::Status(self.status.borrow().clone()),
-            Ask::Post { thread, key, message, fingerprint } => {
+            Ask::Post { thread, key, message, fingerprint, file } => {
                 if let Some(fresh) = &self.fresh {
                     fresh.look().await;
                 }
                 let status = self.status.borrow().clone();
-                match objection(&status, &message, &fingerprint) {
+                match objection(&status, &message, (&fingerprint, file.as_deref())) {
                     Some((code, why)) => Reply::Refused { code, why },
                     None => self.post(thread, key, message).await,
                 }
@@ -216,7 +216,7 @@ impl Holder {
 fn objection(
     status: &Status,
     message: &Message,
-    theirs: &Fingerprint,
+    (theirs, their_file): (&Fingerprint, Option<&Path>),
 ) -> Option<(ErrorCode, String)> {
     let pid = status.pid;
     if status.role == Role::Run {
@@ -227,19 +227,36 @@ fn objection(
     }
     let name = message.agent.as_ref()?;
     let names: Vec<&str> = status.agents.iter().map(|agent| agent.name.as_str()).collect();
+    let why_not = status.kept_back.join("\n");
     let Some(known) = status.agents.iter().find(|agent| agent.name == *name) else {
+        let reason = match why_not.as_str() {
+            "" => String::new(),
+            why_not => format!("; if that was done, this is why it is not there:\n{why_not}"),
+        };
         let why = format!(
             "the dev with process id {pid} runs {} and not {name}: start it with that agent's file \
-             too; if that was done, its terminal says why the file could not be taken up",
+             too{reason}",
             names.join(", ")
         );
         return Some((ErrorCode::NotFound, why));
     };
     (known.fingerprint != *theirs).then(|| {
-        let why = format!(
-            "the dev with process id {pid} runs another version of {name}: its --model is another \
-             one, or one of its files could not be taken up (its terminal says which and why)"
-        );
+        let why = match known.file.as_deref().zip(their_file) {
+            Some((ours, theirs)) if ours != theirs => format!(
+                "the dev with process id {pid} runs {name} from {}, not from {}: give one of the two \
+                 another `name:`, or run this one on a store of its own (--store)",
+                ours.display(),
+                theirs.display()
+            ),
+            _ if why_not.is_empty() => format!(
+                "the dev with process id {pid} runs another version of {name}: its --model is \
+                 another one"
+            ),
+            _ => format!(
+                "the dev with process id {pid} runs {name} as it was before its files changed, for \
+                 they cannot be used:\n{why_not}"
+            ),
+        };
         (ErrorCode::VersionMismatch, why)
     })
 }

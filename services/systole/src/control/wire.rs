@@ -1,5 +1,6 @@
 //! What is said at the door, and the bounds of it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use proto::error_code::ErrorCode;
@@ -41,6 +42,9 @@ pub(crate) enum Ask {
         message: Message,
         /// The agent's file as the caller read it.
         fingerprint: Fingerprint,
+        /// Where that file is.
+        #[serde(default)]
+        file: Option<PathBuf>,
     },
     /// Append a cancel.
     Cancel {
@@ -100,6 +104,9 @@ pub(crate) struct Status {
     pub(crate) agents: Vec<Known>,
     /// Whether irreversible tools only say what they would do.
     pub(crate) dry_run: bool,
+    /// Why files that have changed were not taken up: its agents are as they were before.
+    #[serde(default)]
+    pub(crate) kept_back: Vec<String>,
 }
 
 /// What a holder is there for.
@@ -119,6 +126,9 @@ pub(crate) struct Known {
     pub(crate) name: AgentName,
     /// Its file as the holder read it.
     pub(crate) fingerprint: Fingerprint,
+    /// Where that file is.
+    #[serde(default)]
+    pub(crate) file: Option<PathBuf>,
     /// Which model answers, in words.
     pub(crate) model: String,
 }

@@ -1,7 +1,7 @@
 //! Lines that stay, and below them, on a terminal, a few rows that are drawn anew.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use super::text;
 
@@ -91,6 +91,11 @@ impl<W: Write> Canvas<W> {
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
     }
+}
+
+/// The columns that lines printed to standard output may take; without a terminal any number.
+pub(crate) fn page() -> Option<usize> {
+    io::stdout().is_terminal().then(|| terminal_columns().saturating_sub(1))
 }
 
 /// The width of the terminal on standard output; 80 when it does not say.

@@ -50,6 +50,9 @@ pub(crate) struct HumanView<W> {
     headed: Option<String>,
     /// What was waited for last: the thread and the parts of this process both tell it.
     waited: String,
+    /// Calls of the reply under way, where nothing is drawn anew: the words before them may still be
+    /// on their way, for they come by another road.
+    behind: Vec<String>,
 }
 
 struct OpenCall {
@@ -73,6 +76,7 @@ impl<W: Write> HumanView<W> {
             most_lines: OBSERVATION_LINES,
             headed: None,
             waited: String::new(),
+            behind: Vec::new(),
         }
     }
 
@@ -255,17 +259,25 @@ impl<W: Write> HumanView<W> {
 
     fn end_reply(&mut self) -> Vec<String> {
         let lines = self.reply.take().map(|mut reply| reply.finish()).unwrap_or_default();
-        self.dressed(lines)
+        let mut lines = self.dressed(lines);
+        lines.append(&mut self.behind);
+        lines
     }
 
     fn call(&mut self, id: &ToolCallId, call: OpenCall) -> Vec<String> {
-        let thoughts = self.reply.as_mut().map(Reply::release).unwrap_or_default();
-        let mut lines = self.dressed(thoughts);
-        if !self.canvas.is_live() {
-            let (width, palette) = (self.canvas.width(), self.palette);
-            lines.push(call_line::line(&call.shown, &Standing::Sent, width, palette));
-        }
+        let (width, palette) = (self.canvas.width(), self.palette);
+        let line = (!self.canvas.is_live())
+            .then(|| call_line::line(&call.shown, &Standing::Sent, width, palette));
         self.calls.insert(id.clone(), call);
+        self.behind_words(line.into_iter().collect())
+    }
+
+    /// What belongs below the words of the reply under way.
+    fn behind_words(&mut self, mut lines: Vec<String>) -> Vec<String> {
+        if self.canvas.is_live() || self.reply.is_none() {
+            return lines;
+        }
+        self.behind.append(&mut lines);
         lines
     }
 
@@ -293,10 +305,9 @@ impl<W: Write> HumanView<W> {
             },
         };
         if self.canvas.is_live() {
-            vec![call_line::line(&shown, &standing, self.canvas.width(), self.palette)]
-        } else {
-            call_line::block(&shown, &standing, self.most_lines, self.palette)
+            return vec![call_line::line(&shown, &standing, self.canvas.width(), self.palette)];
         }
+        self.behind_words(call_line::block(&shown, &standing, self.most_lines, self.palette))
     }
 
     /// A result that came after its call was closed: the run went on without it.

@@ -240,8 +240,8 @@ fn a_run_reads_the_same_on_a_terminal_and_in_a_pipe_but_for_the_call_line() {
 
         ── turn 1 ──────────────────────────────────────────────────
         ┆ hm, the log
-          → read_log lines=20  running
           I look at the log.
+          → read_log lines=20  running
           ✓ read_log lines=20  done 120 ms
               ERROR pool
               exhausted
@@ -251,6 +251,26 @@ fn a_run_reads_the_same_on_a_terminal_and_in_a_pipe_but_for_the_call_line() {
           The pool is exhausted.
 
         ✓ answered  2 turns · 1 call · 2,000 tokens · 7.0 s
+    "]]);
+}
+
+#[test]
+fn in_a_pipe_an_early_call_and_its_answer_wait_for_the_words_before_them() {
+    let story = |feed: &mut Feed<'_>| {
+        feed.input("go").turn().delta(Channel::Reasoning, 0, "hm, the log");
+        // The call is in the journal before all the words in front of it have come.
+        feed.delta(Channel::Text, 0, "I look").call("abcdefghi").observed("abcdefghi", "fine");
+        feed.delta(Channel::Text, 6, " at the log.");
+        feed.completed("I look at the log.", &["abcdefghi"]);
+    };
+    Shown::of(None, story).is(&expect![[r"
+        ▌ go
+
+        ── turn 1 ──────────────────────────────────────────────────
+        ┆ hm, the log
+          I look at the log.
+          → read_log lines=20  running
+          ✓ read_log lines=20  done 120 ms  fine
     "]]);
 }
 

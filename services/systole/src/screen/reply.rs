@@ -72,7 +72,7 @@ impl Reply {
     }
 
     /// Shows the thoughts that were held back.
-    pub(crate) fn release(&mut self) -> Vec<Line> {
+    fn release(&mut self) -> Vec<Line> {
         match self.held.take() {
             Some(thoughts) => self.show(Channel::Reasoning, &thoughts),
             None => Vec::new(),

@@ -65,15 +65,19 @@ fn counts(finished: &Event, took: Option<Duration>, width: usize, palette: Palet
     facts.extend(money(*usage));
     facts.extend(took.map(span));
     let why = if *outcome == Outcome::Answered { String::new() } else { format!(" ({why})") };
-    let (head, facts) = (format!("{glyph} {}", outcome_word(*outcome)), facts.join(" · "));
+    let head = format!("{glyph} {}", outcome_word(*outcome));
+    // No line ends within a fact.
+    let kept: Vec<String> = facts.iter().map(|fact| fact.replace(' ', "\u{a0}")).collect();
+    let (facts, kept) = (facts.join(" · "), kept.join("\u{a0}· "));
     let all = format!("{head}{why}  {facts}");
     if columns(&all) <= width {
         let head = palette.paint(tone, &head);
         return vec![format!("{head}{why}  {}", palette.paint(Tone::Faint, &facts))];
     }
     let first = palette.paint(tone, &cut(&format!("{head}{why}"), width));
-    let rest = wrap(&facts, width.saturating_sub(2));
-    let rest = rest.iter().map(|line| palette.paint(Tone::Faint, &format!("  {line}")));
+    let rest = wrap(&kept, width.saturating_sub(2)).into_iter();
+    let rest = rest.map(|line| line.replace('\u{a0}', " ").trim_end_matches(" ·").to_owned());
+    let rest = rest.map(|line| palette.paint(Tone::Faint, &format!("  {line}")));
     std::iter::once(first).chain(rest).collect()
 }
 
@@ -181,7 +185,7 @@ mod tests {
         let stopped = finished(Outcome::Stopped, EndReason::MaxTurns, None);
         assert_eq!(
             lines(&stopped, None, 30, plain),
-            ["■ stopped (turn limit)", "  1 turn · 2 calls · 12,345", "  tokens · $0.0123"]
+            ["■ stopped (turn limit)", "  1 turn · 2 calls", "  12,345 tokens · $0.0123"]
         );
     }
 

@@ -150,9 +150,28 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// A text in lines of at most `most` columns, if there is such a limit. All but the first begin
+/// with `indent` blanks.
+pub(crate) fn hanging(text: &str, most: Option<usize>, indent: usize) -> Vec<String> {
+    let Some(most) = most.filter(|most| columns(text) > *most) else {
+        return vec![text.to_owned()];
+    };
+    let lines = wrap(text, most.saturating_sub(indent)).into_iter();
+    let blanks = std::iter::once(0).chain(std::iter::repeat(indent));
+    blanks.zip(lines).map(|(blanks, line)| " ".repeat(blanks) + &line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_that_does_not_fit_hangs_below_its_first_line() {
+        let hung = |most| hanging("one  two three four", most, 4);
+        assert_eq!(hung(None), ["one  two three four"]);
+        assert_eq!(hung(Some(19)), ["one  two three four"]);
+        assert_eq!(hung(Some(18)), ["one  two three", "    four"]);
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_shown_instead() {

@@ -2,7 +2,7 @@
 //! says is new is read.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use proto::hash::fingerprint;
 use proto::ids::Fingerprint;
+use proto::time::Timestamp;
 
 use crate::agent_files::{Disk, Files};
 
@@ -78,8 +79,35 @@ impl Files for Noted {
         Disk.folder_of(path)
     }
 
+    fn watch(&self, path: &Path) {
+        self.note(path, stamp(path), None);
+    }
+
     fn names(&self, folder: &Path) -> Vec<String> {
         Disk.names(folder)
+    }
+}
+
+/// A change that was seen.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) at: Timestamp,
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl Change {
+    /// The most files that are named.
+    const NAMED: usize = 3;
+
+    /// Which files, for people.
+    pub(super) fn words(&self) -> String {
+        let names: Vec<String> =
+            self.files.iter().take(Self::NAMED).map(|path| path.display().to_string()).collect();
+        match self.files.len().saturating_sub(Self::NAMED) {
+            _ if names.is_empty() => "a file that a tool needs changed".to_owned(),
+            0 => format!("{} changed", names.join(", ")),
+            more => format!("{} and {more} more changed", names.join(", ")),
+        }
     }
 }
 
@@ -93,13 +121,12 @@ impl Seen {
         self.0.iter().any(|(path, (then, _))| stamp(path) != *then)
     }
 
-    /// Whether the files hold the same as those others.
-    pub(super) fn holds_the_same(&self, other: &Self) -> bool {
-        let held = |seen: &Self| -> Vec<(PathBuf, Fingerprint)> {
-            let files = seen.0.iter();
-            files.filter_map(|(path, (_, held))| Some((path.clone(), held.clone()?))).collect()
-        };
-        held(self) == held(other)
+    /// The files that do not hold what they held in `before`.
+    pub(super) fn changed_since(&self, before: &Self) -> Vec<PathBuf> {
+        let held = |seen: &Self, path: &Path| seen.0.get(path).and_then(|(_, held)| held.clone());
+        let paths: BTreeSet<&PathBuf> = self.0.keys().chain(before.0.keys()).collect();
+        let changed = paths.into_iter().filter(|path| held(self, path) != held(before, path));
+        changed.cloned().collect()
     }
 }
 
@@ -128,7 +155,8 @@ mod tests {
         assert!(one.is_old(), "the folder has one more");
         fs::rename(folder.path().join("b"), &path).unwrap();
         let two = look(&path);
-        assert!(!two.is_old() && !one.holds_the_same(&two));
+        assert!(!two.is_old());
+        assert_eq!(two.changed_since(&one), std::slice::from_ref(&path));
         fs::remove_file(&path).unwrap();
         assert!(two.is_old());
     }
@@ -141,6 +169,7 @@ mod tests {
         let before = look(&path);
         fs::remove_file(&path).unwrap();
         fs::write(&path, "one").unwrap();
-        assert!(before.is_old() && before.holds_the_same(&look(&path)));
+        assert!(before.is_old());
+        assert_eq!(look(&path).changed_since(&before), Vec::<PathBuf>::new());
     }
 }

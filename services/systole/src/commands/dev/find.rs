@@ -23,7 +23,7 @@ pub(super) fn agents(
     let mut lines = Vec::new();
     let mut code = ErrorCode::InvalidAgent;
     for path in paths {
-        match load(files, path, environment) {
+        match load(files, path, environment).and_then(LoadedAgent::fit_for_work) {
             Ok(agent) => match double(&agents, path, &agent) {
                 Some(line) => lines.push(line),
                 None => agents.push((path.clone(), agent)),

@@ -8,6 +8,7 @@ use proto::ids::ThreadId;
 use proto::time::Timestamp;
 use serde_json::{Value, json};
 
+use super::changes::Change;
 use crate::commands::Context;
 use crate::control::Status;
 use crate::failure::Failure;
@@ -115,26 +116,38 @@ impl Screen {
     }
 
     /// The newest files are at work.
-    pub(super) fn taken_up(&mut self, status: &Status) {
+    pub(super) fn taken_up(&mut self, status: &Status, change: &Change) {
         if self.json {
-            return self.event(&json!({"type": "dev_reloaded", "agents": status.agents}));
+            return self.event(&json!({
+                "type": "dev_reloaded", "at": change.at, "files": change.files,
+                "agents": status.agents,
+            }));
         }
         let names: Vec<&str> = status.agents.iter().map(|agent| agent.name.as_str()).collect();
         self.faint(&format!(
-            "files changed: {} begin runs as they are now; runs under way keep what they began with",
+            "{} {}: {} begin runs as they are now; runs under way keep what they began with",
+            time(change.at),
+            change.words(),
             names.join(", ")
         ));
     }
 
     /// The files have changed and cannot be used.
-    pub(super) fn kept(&mut self, failure: &Failure) {
+    pub(super) fn kept(&mut self, failure: &Failure, change: &Change) {
         if self.json {
             return self.event(&json!({
-                "type": "dev_not_reloaded", "code": failure.code, "lines": failure.lines,
+                "type": "dev_not_reloaded", "at": change.at, "files": change.files,
+                "code": failure.code, "lines": failure.lines,
             }));
         }
-        let words = "files changed, but not in a way that can be used; runs begin as before";
-        self.tinted(Tone::Bad, words);
+        self.tinted(
+            Tone::Bad,
+            &format!(
+                "{} {}, but not in a way that can be used; runs begin as before",
+                time(change.at),
+                change.words()
+            ),
+        );
         for line in &failure.lines {
             self.tinted(Tone::Plain, &one_line(line));
         }

@@ -13,7 +13,7 @@ use proto::ids::{InstanceId, ThreadId};
 use service_runtime::tasks::TaskSet;
 use tokio::sync::watch;
 
-use super::changes::Seen;
+use super::changes::{Change, Seen};
 use super::crew::Crew;
 use super::screen::Screen;
 use crate::arguments::Dev;
@@ -123,38 +123,53 @@ impl<'a> Shift<'a> {
 
     async fn read_again(&mut self, screen: &mut Screen) -> Result<(), Failure> {
         let (crew, seen) = Crew::read(self.context, self.dev, &self.paths);
-        let is_same = seen.holds_the_same(&self.seen) && !self.is_behind;
+        let changed = seen.changed_since(&self.seen);
         self.seen = seen;
-        if is_same {
+        let change = Change { at: self.store.ports().clock.now(), files: changed };
+        // A script that was missing may be there: that changes no file that is read.
+        let may_be_mended = self.is_behind || !self.status.borrow().kept_back.is_empty();
+        if change.files.is_empty() && !may_be_mended {
             return Ok(());
         }
         match crew {
             Err(failure) => {
                 self.is_behind = false;
-                screen.kept(&failure);
+                self.keep_back(&failure, &change, screen);
             }
             Ok(_) if self.engines.len() >= MOST_VERSIONS => {
-                if !self.is_behind {
-                    screen.kept(&crowded());
-                }
                 self.is_behind = true;
+                self.keep_back(&crowded(), &change, screen);
             }
             Ok(crew) => {
                 self.is_behind = false;
-                self.change(crew, screen).await?;
+                self.change(crew, &change, screen).await?;
             }
         }
         Ok(())
     }
 
+    /// The files stay as they were read before: told here, and to whoever asks for a run.
+    fn keep_back(&self, failure: &Failure, change: &Change, screen: &mut Screen) {
+        if self.status.borrow().kept_back == failure.lines {
+            return;
+        }
+        screen.kept(failure, change);
+        self.status.send_modify(|status| status.kept_back.clone_from(&failure.lines));
+    }
+
     /// Runs under way stay with the version that began them. Until it is known which those are,
     /// nothing begins.
-    async fn change(&mut self, crew: Crew, screen: &mut Screen) -> Result<(), Failure> {
+    async fn change(
+        &mut self,
+        crew: Crew,
+        change: &Change,
+        screen: &mut Screen,
+    ) -> Result<(), Failure> {
         let version = self.versions.newest().saturating_add(1);
         let (engine, status) = match self.start(version, &crew).await {
             Ok(started) => started,
             Err(failure) => {
-                screen.kept(&failure);
+                self.keep_back(&failure, change, screen);
                 return Ok(());
             }
         };
@@ -170,7 +185,7 @@ impl<'a> Shift<'a> {
         self.paths = crew.paths;
         // Whoever asks for the new files from now on gets them.
         self.status.send_replace(status);
-        screen.taken_up(&self.status.borrow());
+        screen.taken_up(&self.status.borrow(), change);
         self.retire().await
     }
 

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use super::find::Rehearsed;
 use crate::commands::{Context, print};
 use crate::failure::{Exit, Failure};
+use crate::screen::canvas::page;
 use crate::screen::style::{Palette, Tone};
 use crate::screen::summary::counted;
-use crate::screen::text::{clean, one_line};
+use crate::screen::text::{clean, hanging, one_line};
 
 /// Counts, and tells each case as it ends.
 pub(super) struct Report<'a> {
@@ -65,7 +66,8 @@ impl<'a> Report<'a> {
             let calls = u64::try_from(happened.calls.len()).unwrap_or(u64::MAX);
             let turns = counted(u64::from(happened.turns), "turn");
             let facts = format!("{turns}, {}", counted(calls, "call"));
-            return format!("  {glyph} {name}  {}\n", self.palette.paint(Tone::Faint, &facts));
+            let line = hanging(&format!("  ✓ {name}  {facts}"), page(), 4).join("\n");
+            return line.replacen('✓', &glyph, 1) + "\n";
         }
         let glyph = self.palette.paint(Tone::Bad, "✗");
         let place = format!("{}:{}", rehearsed.file, rehearsed.case.line);

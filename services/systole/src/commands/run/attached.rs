@@ -17,6 +17,7 @@ use crate::follow::Follower;
 use crate::interrupts::Interrupts;
 use crate::launch::{Aim, Found, look_back, real};
 use crate::notices::Notices;
+use crate::screen::View;
 use crate::session::{Attached, Ending, Parts, Session};
 use crate::watched::Trouble;
 use crate::wiring::endings::awaited_in;
@@ -77,7 +78,8 @@ impl Visit<'_> {
         // Opened before the message is there, so that nothing of the run is missed.
         let live = self.listen(&place).await?;
         let found = self.hand_over(aim, &journal).await?;
-        let parts = self.parts(Arc::clone(&journal), &place, live, &found);
+        let mut parts = self.parts(Arc::clone(&journal), &place, live, &found);
+        self.tell_kept_back(parts.view.as_mut()).await;
         let mut session = Session::new(parts);
         let mut engine = Engine::new(Trouble::none());
         let ending = session.watch(&mut engine, interrupts).await?;
@@ -99,6 +101,26 @@ impl Visit<'_> {
         live.ok_or_else(gone)
     }
 
+    /// Files that the dev could not take up: this run has them as they were before.
+    async fn tell_kept_back(&self, view: &mut dyn View) {
+        let kept_back = match control::status(&real(&self.context.common.store)).await {
+            Ok(status) => status.map(|status| status.kept_back).unwrap_or_default(),
+            Err(error) => {
+                tracing::debug!(%error, "whether files were kept back is not known");
+                return;
+            }
+        };
+        if kept_back.is_empty() {
+            return;
+        }
+        let head = "the dev goes on with files as they were before they changed, for they cannot \
+                    be used:";
+        for words in std::iter::once(head).chain(kept_back.iter().map(String::as_str)) {
+            // A view that nobody looks at is noticed with the first event.
+            view.notice(words).unwrap_or_default();
+        }
+    }
+
     /// The next command with the same words is about another run. When this is not heard the end is
     /// shown once more, which harms nobody.
     async fn shown(&self, thread: ThreadId) {
@@ -114,7 +136,8 @@ impl Visit<'_> {
             return Ok(look_back(journal, aim.place()).await?);
         };
         let fingerprint = self.loaded.agent.fingerprint.clone();
-        let ask = Ask::Post { thread: place.thread, key, message, fingerprint };
+        let (thread, file) = (place.thread, Some(self.loaded.file.clone()));
+        let ask = Ask::Post { thread, key, message, fingerprint, file };
         match control::ask(&real(&self.context.common.store), ask).await {
             Ok(Some(Reply::Accepted(at))) => Ok(Found::beginning(at, None)),
             Ok(Some(Reply::Refused { code, why })) => {
