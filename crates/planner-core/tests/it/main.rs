@@ -15,6 +15,7 @@ mod properties;
 mod repeats;
 mod replies;
 mod restore;
+mod small_world;
 mod story;
 mod strangers;
 mod verifies;
