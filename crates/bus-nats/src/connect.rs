@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::api::{ApiError, ask};
 use crate::layout::{self, Known};
+use crate::recent::Recent;
 use crate::refusal::ConnectError;
 use crate::replies::Replies;
 use crate::settings::{Login, Settings};
@@ -23,6 +24,7 @@ pub struct NatsBus {
     pub(crate) settings: Arc<Settings>,
     pub(crate) known: Arc<Known>,
     pub(crate) replies: Arc<Replies>,
+    pub(crate) recent: Arc<Recent>,
     /// Counts lost connections, so that pulls that died with one are not waited for.
     pub(crate) lost: watch::Receiver<u64>,
 }
@@ -51,7 +53,8 @@ impl NatsBus {
         let replies = Replies::new(&client).await;
         let replies = replies.map_err(|error| BusError::Unavailable(error.to_string()))?;
         let replies = Arc::new(replies);
-        Ok(Self { client, settings: Arc::new(settings), known: Arc::default(), replies, lost })
+        let (settings, known, recent) = (Arc::new(settings), Arc::default(), Arc::default());
+        Ok(Self { client, settings, known, replies, recent, lost })
     }
 
     fn check_version(&self) -> Result<(), ConnectError> {

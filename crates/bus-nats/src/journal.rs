@@ -70,7 +70,9 @@ impl Journal for NatsBus {
         if let Some(id) = &append.dedup {
             headers.insert("Nats-Msg-Id", id.as_str());
         }
-        publish(self, append.subject.to_string(), headers, append.payload).await
+        let appended = publish(self, append.subject.to_string(), headers, append.payload).await?;
+        self.recent.note(&append.subject.thread, appended.sequence);
+        Ok(appended)
     }
 
     async fn read(

@@ -9,7 +9,7 @@
 //! - [`settings`], `connect`, [`refusal`]: how to get there, and why one does not
 //! - `layout`: streams, consumers and buckets, created and migrated idempotently
 //! - `api`, `replies`: requests and answers of the server
-//! - `journal`, `reads`, `schedules`: records
+//! - `journal`, `reads`, `recent`, `schedules`: records
 //! - `queues`: deliveries
 //! - `live`, `artifacts`, `registry`, `freezes`
 //! - [`watch`], [`bare`]: for measuring from outside
@@ -26,6 +26,7 @@ mod layout;
 mod live;
 mod queues;
 mod reads;
+mod recent;
 pub mod refusal;
 mod registry;
 mod replies;

@@ -1,9 +1,11 @@
 //! Reads: from any replica in one batch, and from the leader where a stale answer would be wrong.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_nats::{Message, StatusCode};
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use ports::BusError;
 use ports::journal::Stored;
 use proto::ids::{Partition, Sequence, ThreadRef};
@@ -11,7 +13,7 @@ use proto::subject::{Leaf, Subject, thread_prefix};
 use proto::time::Timestamp;
 use serde_json::{Value, json};
 
-use crate::api::{NO_MESSAGE, ask, header};
+use crate::api::{NO_MESSAGE, ask, header, request};
 use crate::connect::NatsBus;
 use crate::layout::stream_name;
 
@@ -19,6 +21,8 @@ use crate::layout::stream_name;
 const TRIES: u32 = 6;
 /// Pause before the second try; doubles.
 const PAUSE: Duration = Duration::from_millis(2);
+/// Records asked for one by one; more of them are cheaper as a batch.
+const STEPS: usize = 16;
 /// Records asked for in one batch.
 const BATCH: u64 = 1000;
 
@@ -48,7 +52,11 @@ pub(crate) async fn read(
 ) -> Result<Vec<Stored>, BusError> {
     let mut pause = PAUSE;
     for _ in 0..TRIES {
-        let records = batches(bus, thread, from, sure(from, floor)).await?;
+        let records = if from > Sequence::NONE && floor > from {
+            steps(bus, thread, from, floor).await?
+        } else {
+            batches(bus, thread, from).await?
+        };
         if reaches(&records, floor) || !is_at_leader(bus, thread.partition, floor).await? {
             return Ok(records);
         }
@@ -56,11 +64,6 @@ pub(crate) async fn read(
         pause = pause.saturating_mul(2);
     }
     one_by_one(bus, thread, from).await
-}
-
-/// How many records are there for sure: the first one, from which a fold goes on, and the floor.
-fn sure(from: Sequence, floor: Sequence) -> u64 {
-    if from > Sequence::NONE && floor > from { 2 } else { 1 }
 }
 
 /// Whether the records come up to the floor. What lies above it proves that the replica is not
@@ -79,18 +82,71 @@ async fn is_at_leader(
     Ok(found.is_some_and(|found| found.stored.subject.leaf != Leaf::Schedule))
 }
 
+/// Everything from `from` to `floor`, record by record. For a batch the server counts what is left,
+/// which takes it longer than all the rest; where few records are wanted each is asked for alone. The
+/// first ones, and those behind this process's own appends, are asked for together. A replica that is
+/// behind lacks the newest records and none in between, so the answers of several fit together.
+async fn steps(
+    bus: &NatsBus,
+    thread: &ThreadRef,
+    from: Sequence,
+    floor: Sequence,
+) -> Result<Vec<Stored>, BusError> {
+    let own = bus.recent.between(thread, from, floor);
+    let places = [from, from.next()].into_iter().chain(own.into_iter().map(Sequence::next));
+    let places: BTreeSet<Sequence> = places.filter(|place| *place <= floor).collect();
+    let asked = places.into_iter().map(|place| async move {
+        Ok::<_, BusError>((place, next_record(bus, thread, place).await?))
+    });
+    let mut there: BTreeMap<_, _> = try_join_all(asked).await?.into_iter().collect();
+    let (mut records, mut next) = (Vec::new(), from);
+    while records.len() < STEPS {
+        let found = match there.remove(&next) {
+            Some(found) => found,
+            None => next_record(bus, thread, next).await?,
+        };
+        let Some(stored) = found else { break };
+        let is_last = stored.sequence >= floor;
+        next = stored.sequence.next();
+        records.push(stored);
+        if is_last {
+            break;
+        }
+    }
+    if records.len() == STEPS && next <= floor {
+        records.extend(batches(bus, thread, next).await?);
+    }
+    records.retain(|stored| stored.subject.leaf != Leaf::Schedule);
+    Ok(records)
+}
+
+/// The first record at `place` or behind it.
+async fn next_record(
+    bus: &NatsBus,
+    thread: &ThreadRef,
+    place: Sequence,
+) -> Result<Option<Stored>, BusError> {
+    let filter = format!("{}.>", thread_prefix(thread));
+    let query = json!({ "seq": place.0, "next_by_subj": filter });
+    let subject = format!("$JS.API.DIRECT.GET.{}", stream_name(thread.partition));
+    let message = request(bus, subject, None, Bytes::from(query.to_string())).await?;
+    match message.status {
+        None | Some(StatusCode::OK) => Ok(stored_of(&message)),
+        Some(StatusCode::NOT_FOUND) => Ok(None),
+        Some(status) => Err(BusError::Unavailable(format!("a read was answered with {status}"))),
+    }
+}
+
 /// Everything from `from` on. The server looks for further records to the end of the stream when a
-/// batch is larger than what exists, so only `sure` ones are asked for first; the answer tells how
-/// many are left.
+/// batch is larger than what exists, so the first answer tells how many there are.
 async fn batches(
     bus: &NatsBus,
     thread: &ThreadRef,
     from: Sequence,
-    sure: u64,
 ) -> Result<Vec<Stored>, BusError> {
     let mut records = Vec::new();
     let mut next = Sequence(from.0.max(1));
-    let mut size = sure;
+    let mut size = 1;
     loop {
         let (batch, left) = batch(bus, thread, next, size).await?;
         let Some(last) = batch.last() else { break };

@@ -29,7 +29,9 @@ impl NatsBus {
         headers.insert("Nats-Schedule-Target", target.to_string());
         fence_headers(&mut headers, &subject, fence);
         let payload = Bytes::from(tick(at).encode());
-        publish(self, subject.to_string(), headers, payload).await.map(|_| ())
+        let written = publish(self, subject.to_string(), headers, payload).await?;
+        self.recent.note(thread, written.sequence);
+        Ok(())
     }
 
     pub(crate) async fn read_schedule(

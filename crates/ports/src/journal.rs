@@ -94,8 +94,8 @@ pub trait Journal: Send + Sync {
     /// All records of a thread from sequence `from` on, in order, without `sched`.
     ///
     /// May lag behind the newest append unless `floor` is given: a successful answer contains
-    /// everything up to and including `floor`. A floor that was purged or lost counts as contained
-    /// once the adapter has asked the leader.
+    /// everything up to and including `floor`, and where that lies above `from` it may end there. A
+    /// floor that was purged or lost counts as contained once the adapter has asked the leader.
     async fn read(
         &self,
         thread: &ThreadRef,

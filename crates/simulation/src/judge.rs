@@ -33,8 +33,9 @@ struct ThreadJudge {
     calls: u32,
     open: Option<TurnStarted>,
     ticks: BTreeSet<Sequence>,
-    /// Of inputs that were lost.
+    /// Of inputs that were lost and that nothing in the journal knows of.
     keys: BTreeSet<InputKey>,
+    ever_lost: BTreeSet<InputKey>,
     /// A record that only newer processes may act on lies here.
     too_new: Option<Sequence>,
     poison: Vec<Sequence>,
@@ -85,7 +86,12 @@ impl Judge {
     /// Records were lost; a thread is judged anew by what is left of it.
     pub fn lost(&mut self, place: &ThreadRef, lost: &[Arc<Stored>], left: &[Stored]) {
         let mut thread = ThreadJudge::default();
-        thread.checker.lost([], []);
+        // What was lost before is still lost.
+        thread.ever_lost = self.threads.remove(place).map(|b| b.ever_lost).unwrap_or_default();
+        thread.keys = thread.ever_lost.clone();
+        let forgiven = self.calls.iter().filter(|(_, call)| call.forgiven);
+        thread.checker.lost(forgiven.map(|(id, _)| id.clone()), []);
+        let mut keys = Vec::new();
         let own = lost.iter().filter(|stored| stored.subject.thread == *place);
         for placed in own.filter_map(|stored| stored.placed().ok()) {
             for id in calls_of(&placed.record) {
@@ -94,7 +100,7 @@ impl Judge {
                 thread.checker.lost([id], []);
             }
             if let Record::Input(input) = placed.record {
-                thread.keys.insert(input.key);
+                keys.push(input.key);
             }
         }
         for stored in left {
@@ -107,6 +113,9 @@ impl Judge {
                 Err(error) => thread.unreadable(stored.sequence, &error),
             }
         }
+        // Nothing of what is left knows of them.
+        thread.keys.extend(keys.iter().cloned());
+        thread.ever_lost.extend(keys);
         self.threads.insert(place.clone(), thread);
     }
 

@@ -136,6 +136,16 @@ impl Plan {
             );
         }
         self.cancel_at_once(random);
+        self.cancel_soon(random);
+    }
+
+    /// In every second world somebody thinks better of it while the first calls are on their way.
+    fn cancel_soon(&mut self, random: &mut fastrand::Rng) {
+        let sent: Vec<(Duration, usize)> = self.events.iter().filter_map(sent_at).collect();
+        let Some((at, thread)) = random.choice(sent).filter(|_| random.bool()) else { return };
+        let at = at + Duration::from_millis(random.u64(100..4_000));
+        let body = InputBody::Cancel { reason: "on second thoughts".to_owned() };
+        self.events.push((at, Event::Send { thread, key: "s0".to_owned(), body }));
     }
 
     /// Now and then a cancel follows its input before a planner has looked.
@@ -144,10 +154,7 @@ impl Plan {
             return;
         }
         let body = InputBody::Cancel { reason: "never mind".to_owned() };
-        let first = self.events.iter().find_map(|(at, event)| match event {
-            Event::Send { thread, .. } => Some((*at, *thread)),
-            Event::Unreadable { .. } | Event::Fault(_) | Event::Peace => None,
-        });
+        let first = self.events.iter().find_map(sent_at);
         if let Some((when, thread)) = first {
             let at = when + Duration::from_millis(1);
             self.events.push((at, Event::Send { thread, key: "c0".to_owned(), body }));
@@ -181,8 +188,10 @@ impl Plan {
             self.events.push((at, Event::Fault(kind)));
         }
         if self.kinds.contains(&FaultKind::TailLost) {
-            let at = moment(random, CHAOS_ENDS);
-            self.events.push((at, Event::Fault(FaultKind::TailLost)));
+            for _ in 0..random.u32(1..=2) {
+                let at = moment(random, CHAOS_ENDS);
+                self.events.push((at, Event::Fault(FaultKind::TailLost)));
+            }
         }
         match random.u32(0..16) {
             0 => self.unreadable(random, true),
@@ -206,6 +215,13 @@ impl Plan {
         } else {
             self.events.push((at, Event::Unreadable { thread, too_new }));
         }
+    }
+}
+
+fn sent_at((at, event): &(Duration, Event)) -> Option<(Duration, usize)> {
+    match event {
+        Event::Send { thread, .. } => Some((*at, *thread)),
+        Event::Unreadable { .. } | Event::Fault(_) | Event::Peace => None,
     }
 }
 

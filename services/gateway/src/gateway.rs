@@ -15,6 +15,7 @@ use ports::clock::{Clock, Ids};
 use ports::journal::Journal;
 use ports::live::Live;
 use ports::working_memory::WorkingMemory;
+use prometheus::Registry;
 use proto::error_code::ErrorCode;
 use proto::ids::{Partition, TenantId, ThreadId, ThreadRef};
 use service_runtime::health::Health;
@@ -52,6 +53,8 @@ pub(crate) struct App {
     pub(crate) settings: Arc<Settings>,
     pub(crate) shutdown: Shutdown,
     pub(crate) metrics: Metrics,
+    /// Of what else is in this process.
+    others: Vec<Registry>,
     health: Health,
     pub(crate) readers: Arc<Semaphore>,
     requests: Arc<Semaphore>,
@@ -93,7 +96,15 @@ impl Gateway {
         let readers = Arc::new(Semaphore::new(settings.max_readers));
         let requests = Arc::new(Semaphore::new(settings.max_requests));
         let settings = Arc::new(settings);
-        Self { app: App { ports, settings, shutdown, metrics, health, readers, requests } }
+        let others = Vec::new();
+        Self { app: App { ports, settings, shutdown, metrics, others, health, readers, requests } }
+    }
+
+    /// Shows also what others count that are in the same process.
+    #[must_use]
+    pub fn showing(mut self, others: Vec<Registry>) -> Self {
+        self.app.others = others;
+        self
     }
 
     /// Everything it answers, for servers that have other routes too.
@@ -106,7 +117,8 @@ impl Gateway {
             .route("/v1/threads/{thread}/approvals/{call}", post(approvals::post))
             .layer(middleware::from_fn_with_state(self.app.clone(), bounded));
         let app = &self.app;
-        let probes = probes::routes(app.health.clone(), vec![app.metrics.registry().clone()]);
+        let shown = [vec![app.metrics.registry().clone()], app.others.clone()].concat();
+        let probes = probes::routes(app.health.clone(), shown);
         asked
             .route("/v1/threads/{thread}/events", get(events::get))
             .route(openapi::PATH, get(openapi::get))

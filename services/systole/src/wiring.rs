@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use bus_sqlite::{Durability, FreezeFolder, Options, SqliteBus};
 use definitions::problem::Problem;
+use gateway::{Gateway, GatewayPorts};
 use model_openai::{Endpoint, OpenAiModel};
 use planner::{AgentBook, Config, Planner, PlannerPorts, SnapshotRule};
 use planner_core::view::Spans;
@@ -29,6 +30,8 @@ use rehearsal::against::Known;
 use rehearsal::case::Sheet;
 use rehearsal::script::Script;
 use rehearsal::server::Rehearsal;
+use service_runtime::health::Health;
+use service_runtime::shutdown::Shutdown;
 use service_runtime::system::{SystemClock, SystemIds};
 use tokio::net::TcpListener;
 use worker::executor::dry_run::DryRun;
@@ -179,7 +182,10 @@ impl Store {
     ) -> Result<Vec<String>, Failure> {
         let (mut models, mut words) = (BTreeMap::new(), Vec::new());
         for member in &staff.members {
-            let (model, said) = self.model(engine, member).await?;
+            let (endpoint, said) = endpoint_of(engine, member).await?;
+            let (model, notices) = (ask(ports, vec![endpoint])?, self.notices.clone());
+            // Its silence is told to whoever watches.
+            let model: Arc<dyn Model> = Arc::new(model.telling(move |words| notices.say(words)));
             models.insert(member.loaded.agent.name.clone(), model);
             words.push(said);
         }
@@ -225,44 +231,6 @@ impl Store {
         engine.start("planner", planner.run(engine.shutdown()));
     }
 
-    /// The model with the words for it. A rehearsal is served over HTTP inside this process, so that
-    /// the same client asks either.
-    async fn model(
-        &self,
-        engine: &mut Engine,
-        member: &Member<'_>,
-    ) -> Result<(Arc<dyn Model>, String), Failure> {
-        match member.model {
-            ChosenModel::Endpoint(endpoint) => {
-                let model = &member.loaded.agent.model;
-                let unpriced = member.loaded.agent.unpriced();
-                let price = if unpriced.is_empty() {
-                    String::new()
-                } else {
-                    format!(
-                        " (no price of {} is known: tokens count, money does not)",
-                        unpriced.join(", ")
-                    )
-                };
-                let words = format!("model {model} at {}{price}", endpoint.base_url);
-                Ok((self.asked(endpoint.as_ref().clone())?, words))
-            }
-            ChosenModel::Rehearsal(rehearsal, file, hint) => {
-                let url = serve(engine, rehearsal.clone()).await;
-                let url = url.map_err(|error| Failure::other("the rehearsal's server", error))?;
-                let words = format!("rehearsal {file} ({hint})");
-                Ok((self.asked(Endpoint::new(url, ""))?, words))
-            }
-        }
-    }
-
-    /// A model whose silence is told to whoever watches.
-    fn asked(&self, endpoint: Endpoint) -> Result<Arc<dyn Model>, Failure> {
-        let notices = self.notices.clone();
-        let model = ask(&self.ports, vec![endpoint])?;
-        Ok(Arc::new(model.telling(move |words| notices.say(words))))
-    }
-
     /// What its parts say to whoever watches.
     pub(crate) fn notices(&self) -> Notices {
         self.notices.clone()
@@ -272,6 +240,51 @@ impl Store {
     pub(crate) async fn close(&self) -> Result<(), BusError> {
         self.bus.close().await
     }
+}
+
+/// Where the model of an agent answers, with the words for it. A rehearsal is served over HTTP inside
+/// this process, so that the same client asks either.
+async fn endpoint_of(
+    engine: &mut Engine,
+    member: &Member<'_>,
+) -> Result<(Endpoint, String), Failure> {
+    match member.model {
+        ChosenModel::Endpoint(endpoint) => {
+            let agent = &member.loaded.agent;
+            let price = match agent.unpriced().as_slice() {
+                [] => String::new(),
+                models => {
+                    let models = models.join(", ");
+                    format!(" (no price of {models} is known: tokens count, money does not)")
+                }
+            };
+            let words = format!("model {} at {}{price}", agent.model, endpoint.base_url);
+            Ok((endpoint.as_ref().clone(), words))
+        }
+        ChosenModel::Rehearsal(rehearsal, file, hint) => {
+            let url = serve(engine, rehearsal.clone()).await;
+            let url = url.map_err(|error| Failure::other("the rehearsal's server", error))?;
+            Ok((Endpoint::new(url, ""), format!("rehearsal {file} ({hint})")))
+        }
+    }
+}
+
+/// A gateway to these ports.
+pub(crate) fn gateway(
+    ports: &Ports,
+    settings: gateway::Settings,
+    metrics: gateway::Metrics,
+    health: Health,
+    shutdown: Shutdown,
+) -> Gateway {
+    let ports = GatewayPorts {
+        journal: Arc::clone(&ports.journal),
+        live: Arc::clone(&ports.live),
+        working: Arc::clone(&ports.working),
+        clock: Arc::clone(&ports.clock),
+        ids: Arc::clone(&ports.ids),
+    };
+    Gateway::new(ports, settings, metrics, health, shutdown)
 }
 
 /// The ports of a planner.

@@ -371,6 +371,14 @@ impl Deployment {
         self.node_that_ends(&format!("gateway-{point}"), &["gateway", "--nats", &nats], point)
     }
 
+    /// A process that is several parts of the deployment, with the agent, the tools and the
+    /// rehearsal of this home.
+    pub(crate) fn joined(&self, name: &str, roles: &[&str]) -> Node {
+        self.home.write("agent.yaml", AGENT);
+        let nats = self.nats.url();
+        self.node(name, &[&["dev", "agent.yaml", "--nats", &nats][..], roles].concat())
+    }
+
     /// A worker of its own.
     pub(crate) fn worker(&self, name: &str) -> Node {
         let nats = self.nats.url();

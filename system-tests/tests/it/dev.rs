@@ -3,9 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::agents::{command, talker, with_tool};
+use crate::gateway::{Events, post};
 use crate::home::{Ended, Home, Running, until};
 use crate::journal::violations;
 
@@ -322,4 +323,46 @@ fn two_tools_of_one_name_are_refused() {
     let ended = home.run(["dev"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.err.contains("different tools of the name probe"), "{}", ended.err);
+}
+
+/// The address that a dev prints.
+fn http(dev: &Running) -> Value {
+    let line = dev.printed().lines().next().unwrap().to_owned();
+    let started: Value = serde_json::from_str(&line).unwrap();
+    started["http"].clone()
+}
+
+#[test]
+fn a_dev_serves_its_threads_over_http() {
+    let home = Home::new();
+    quick(&home);
+    let mut dev = up(&home, &["agent.yaml", "--listen", "127.0.0.1:0"]);
+    let address = http(&dev).as_str().unwrap().to_owned();
+    let order = json!({ "agent": "tester", "input": { "text": "go" } });
+    let (status, begun) = post(&address, "/v1/threads", "", &order);
+    assert_eq!(status, 201, "{begun}");
+    let thread = begun["thread"].as_str().unwrap();
+    let told = Events::open(&address, thread, None).until("run_finished");
+    assert_eq!(told.last().unwrap()["outcome"], "answered");
+    dev.until_printed("run_finished");
+    let listed: Vec<Value> = listed(&home, "answered");
+    assert_eq!(listed[0]["thread"], thread);
+    stop(dev);
+    assert_eq!(violations(&home), []);
+}
+
+#[test]
+fn a_dev_does_not_need_the_usual_address_but_the_one_that_is_named() {
+    let home = Home::new();
+    quick(&home);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let refused = home.run(["dev", "agent.yaml", "--listen", &address]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("cannot be listened on"), "{}", refused.err);
+    let open = home.run(["dev", "agent.yaml", "--listen", "0.0.0.0:0"]);
+    assert!(open.err.contains("without API keys"), "{}", open.err);
+    let dev = up(&home, &["agent.yaml"]);
+    assert_eq!(http(&dev), Value::Null, "the environment of tests says `off`");
+    stop(dev);
 }

@@ -1,6 +1,9 @@
 //! Planners and workers as processes of their own over a real NATS server.
 
+use serde_json::json;
+
 use crate::deployment::{Deployment, Nats, Node, nats_program, redis_program};
+use crate::gateway::{Events, post};
 use crate::home::{Ended, Home, until};
 
 /// The outcome of a thread's run, judged by its events.
@@ -321,4 +324,47 @@ fn every_point_at_which_a_process_can_die_is_reached_and_no_promise_is_broken() 
         }
         assert_eq!(cell["violations"], serde_json::json!([]), "{cell}");
     }
+}
+
+/// Books an order over HTTP and waits for the end.
+fn order_over_http(gateway: &Node, name: &str) {
+    let order = json!({ "agent": "clerk", "input": { "text": format!("order {name}") } });
+    let (status, begun) = post(gateway, "/v1/threads", "", &order);
+    assert_eq!(status, 201, "{begun}");
+    let thread = begun["thread"].as_str().unwrap();
+    let told = Events::open(gateway, thread, None).until("run_finished");
+    assert_eq!(told.last().unwrap()["outcome"], "answered");
+}
+
+#[test]
+fn a_dev_joins_a_deployment_as_any_part_of_it() {
+    let (Some(program), Some(redis)) = (nats_program(), redis_program()) else { return };
+    let world = Deployment::with_redis(program, &redis);
+    let whole = world.joined("whole", &[]);
+    whole.until_ready();
+    order_over_http(&whole, "one");
+    for name in ["systole_planner_runs_total", "systole_worker_slots", "systole_gateway_readers"] {
+        let (_, text) = whole.get("/metrics").unwrap();
+        assert!(text.contains(name), "{name} is missing: {text}");
+    }
+    assert_eq!(whole.stop(), Some(0));
+    let hands = world.joined("hands", &["--roles", "worker"]);
+    let head = world.joined("head", &["--roles", "planner,gateway"]);
+    for node in [&hands, &head] {
+        node.until_ready();
+    }
+    order_over_http(&head, "two");
+    assert_eq!(world.booked(), ["one", "two"]);
+    assert_eq!((head.stop(), hands.stop()), (Some(0), Some(0)));
+}
+
+#[test]
+fn a_dev_is_a_part_of_something_or_on_its_own() {
+    let home = Home::new();
+    let alone = home.run(["dev", "--roles", "worker"]);
+    assert_eq!(alone.code, Some(2), "{alone:?}");
+    assert!(alone.err.contains("--nats"), "{}", alone.err);
+    let dry = home.run(["dev", "--dry-run", "--nats", "nats://127.0.0.1:1"]);
+    assert_eq!(dry.code, Some(2), "{dry:?}");
+    assert!(dry.err.contains("no dry run"), "{}", dry.err);
 }

@@ -8,7 +8,24 @@ use serde_json::{Value, json};
 
 use crate::deployment::{Deployment, Node, nats_program, redis_program};
 
-pub(crate) fn send(node: &Node, line: &str, headers: &str, body: &str) -> TcpStream {
+/// Something that serves HTTP.
+pub(crate) trait Serving {
+    fn address(&self) -> &str;
+}
+
+impl Serving for Node {
+    fn address(&self) -> &str {
+        Self::address(self)
+    }
+}
+
+impl Serving for String {
+    fn address(&self) -> &str {
+        self.strip_prefix("http://").unwrap_or(self)
+    }
+}
+
+pub(crate) fn send(node: &impl Serving, line: &str, headers: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(node.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     let request = format!(
@@ -20,7 +37,7 @@ pub(crate) fn send(node: &Node, line: &str, headers: &str, body: &str) -> TcpStr
     stream
 }
 
-pub(crate) fn post(node: &Node, path: &str, headers: &str, body: &Value) -> (u16, Value) {
+pub(crate) fn post(node: &impl Serving, path: &str, headers: &str, body: &Value) -> (u16, Value) {
     let mut answer = String::new();
     let line = format!("POST {path}");
     send(node, &line, headers, &body.to_string()).read_to_string(&mut answer).unwrap();
@@ -37,7 +54,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    pub(crate) fn open(node: &Node, thread: &str, last: Option<&str>) -> Self {
+    pub(crate) fn open(node: &impl Serving, thread: &str, last: Option<&str>) -> Self {
         let headers = last.map(|id| format!("last-event-id: {id}\r\n")).unwrap_or_default();
         let line = format!("GET /v1/threads/{thread}/events");
         let lines = BufReader::new(send(node, &line, &headers, ""));

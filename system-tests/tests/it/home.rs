@@ -115,6 +115,8 @@ impl Home {
         let path = std::env::split_paths("/usr/local/bin:/usr/bin:/bin");
         command.env_clear().env("PATH", std::env::join_paths(path).unwrap());
         command.env("HOME", self.path()).env("SYSTOLE_REHEARSAL_PACE", "0");
+        // The usual address is one for all tests of this machine.
+        command.env("SYSTOLE_LISTEN", "off");
         command.stdin(Stdio::null());
         command
     }

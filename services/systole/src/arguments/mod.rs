@@ -23,7 +23,7 @@ pub(crate) use self::bench::{Bench, BenchModel, BenchPart, BenchServers, Measure
 pub(crate) use self::clients::{Send, Tail};
 pub(crate) use self::complaint::parse;
 pub(crate) use self::demo::{Demo, DemoName, DemoService, DemoTool, Scenario};
-pub(crate) use self::dev::Dev;
+pub(crate) use self::dev::{Dev, NodeRole};
 pub(crate) use self::drill::Drill;
 pub(crate) use self::files::{Agents, FileCommand, New};
 pub(crate) use self::freeze::{Freeze, Thaw};

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 
 use super::clients::{Send, Tail};
 use super::drill::Drill;
+use crate::settings::Environment;
 
 /// Processes and clients of a distributed deployment.
 #[derive(Debug, Subcommand)]
@@ -105,6 +106,13 @@ pub(crate) struct BusFlags {
 }
 
 impl BusFlags {
+    /// Whether a deployment is meant, and not the store of this machine.
+    pub(crate) fn names_one(&self, environment: &Environment) -> bool {
+        self.given().iter().any(|(_, value)| value.is_some())
+            || self.config.is_some()
+            || environment.text("SYSTOLE_NATS").is_some_and(|value| !value.is_empty())
+    }
+
     /// What was given.
     pub(crate) fn given(&self) -> Vec<Given> {
         vec![

@@ -4,6 +4,8 @@
 mod changes;
 mod crew;
 pub(super) mod find;
+mod http;
+mod joined;
 mod screen;
 mod shift;
 
@@ -17,6 +19,7 @@ use tokio::time::{Instant, sleep_until};
 
 use self::changes::Seen;
 use self::crew::Crew;
+use self::http::Place;
 use self::screen::Screen;
 use self::shift::{Shift, unfinished};
 use super::Context;
@@ -36,6 +39,14 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Stays up until it is told to stop.
 pub(crate) async fn dev(context: &Context, dev: &Dev) -> Result<Exit, Failure> {
+    if dev.bus.names_one(&context.environment) {
+        return Box::pin(joined::dev(context, dev)).await;
+    }
+    if !dev.roles.is_empty() {
+        let why = "--roles says which part of a deployment this is, and none is named";
+        return Err(Failure::input(why).and("Name its NATS with --nats."));
+    }
+    let place = http::place(dev).await?;
     let (crew, seen) = Crew::read(context, dev, &[]);
     let crew = crew?;
     let mut interrupts =
@@ -48,7 +59,7 @@ pub(crate) async fn dev(context: &Context, dev: &Dev) -> Result<Exit, Failure> {
     let command = context.same_store(&shell::line(dev.again(&context.environment)));
     interrupts.goes_on_with(&command);
     let up = Up { context, dev, store: &store, command };
-    let ended = up.run((crew, seen), told, &mut interrupts).await;
+    let ended = up.run((crew, seen), place, told, &mut interrupts).await;
     store.close().await?;
     ended
 }
@@ -99,6 +110,7 @@ impl Up<'_> {
     async fn run(
         &self,
         read: (Crew, Seen),
+        place: Place,
         told: mpsc::Receiver<Stored>,
         interrupts: &mut Interrupts,
     ) -> Result<Exit, Failure> {
@@ -109,9 +121,10 @@ impl Up<'_> {
         let (fresh, asked) = Fresh::new();
         let path = &self.context.common.store;
         open_door(path, self.store, &mut front, shift.status(), Some(fresh));
+        let http = http::serve(&mut front, self.store, place);
         let journal = &self.store.ports().journal;
         let status = shift.status().borrow().clone();
-        screen.up(self.context, &status, unfinished(journal).await?.len());
+        screen.up(self.context, &status, unfinished(journal).await?.len(), &http);
         screen.frozen(&self.store.frozen().await);
         let mut heard = Heard { told, asked, notices: self.store.notices() };
         let watched = watch(&front, &mut screen, &mut heard, &mut shift, interrupts).await;

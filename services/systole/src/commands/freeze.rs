@@ -73,10 +73,7 @@ struct Place {
 
 /// The deployment that is named, else the store.
 async fn place(context: &Context, flags: &BusFlags) -> Result<Place, Failure> {
-    let names_one = flags.given().iter().any(|(_, value)| value.is_some())
-        || flags.config.is_some()
-        || context.environment.text("SYSTOLE_NATS").is_some_and(|value| !value.is_empty());
-    if !names_one {
+    if !flags.names_one(&context.environment) {
         return Ok(Place { freezes: freezes_of(&context.common.store), registry: None });
     }
     let found = sources::find(flags.config.as_deref(), &context.environment, &flags.given())?;

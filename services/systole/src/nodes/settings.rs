@@ -85,6 +85,28 @@ pub(crate) struct GatewaySettings {
     pub(crate) gateway: gateway::Settings,
 }
 
+/// Of a process that is several parts of a deployment, with what it finds on this machine.
+#[derive(Clone, Debug)]
+pub(crate) struct DevSettings {
+    pub(crate) planner: PlannerSettings,
+    pub(crate) worker: WorkerSettings,
+    pub(crate) gateway: gateway::Settings,
+}
+
+impl DevSettings {
+    /// Reads them; `problems` are those of the file.
+    pub(crate) fn read(sources: &Sources, problems: &[Problem]) -> Result<Self, Problems> {
+        let mut reader = Reader::new(sources, problems);
+        let (bus, life) = (reader.bus(), reader.life("127.0.0.1:7070"));
+        let gateway = reader.gateway(&bus, life);
+        let (planner_bus, slots) = (bus.clone(), reader.whole("slots", 1, 10_000));
+        let planner = reader.planner(planner_bus, life);
+        let slots = usize::try_from(slots).unwrap_or(usize::MAX);
+        let worker = WorkerSettings { bus, life, tools: Vec::new(), slots };
+        reader.finish(Self { planner, worker, gateway })
+    }
+}
+
 /// Every problem, one a line.
 pub(crate) type Problems = Vec<String>;
 
@@ -103,20 +125,9 @@ impl PlannerSettings {
                 "name the model's endpoint; `systole rehearse serve FILE` is one",
             );
         }
-        let (model, prices) = (reader.text("model"), reader.text("prices"));
-        let max_turns = reader.whole("max_turns", 1, 1_000_000);
-        let keep_runs = reader.whole("keep_runs", 0, 1_000_000);
-        reader.finish(Self {
-            bus,
-            life,
-            agents: PathBuf::from(agents),
-            model,
-            base_url,
-            api_key,
-            prices: prices.map(PathBuf::from),
-            max_turns: usize::try_from(max_turns).unwrap_or(usize::MAX),
-            keep_runs: u32::try_from(keep_runs).ok().filter(|runs| *runs > 0),
-        })
+        let agents = PathBuf::from(agents);
+        let planner = reader.planner(bus, life);
+        reader.finish(Self { agents, base_url, api_key, ..planner })
     }
 }
 
@@ -138,16 +149,11 @@ impl GatewaySettings {
     pub(crate) fn read(sources: &Sources, problems: &[Problem]) -> Result<Self, Problems> {
         let mut reader = Reader::new(sources, problems);
         let (bus, life) = (reader.bus(), reader.life("127.0.0.1:7070"));
-        let mut gateway = gateway::Settings::new(tenant());
-        gateway.keys = reader.keys();
-        (gateway.partitions, gateway.grace) = (bus.partitions, life.grace);
-        if let Some(listen) = life.listen {
-            gateway.listen = listen;
-        } else if reader.text("listen").is_some_and(|text| text == "off") {
+        let gateway = reader.gateway(&bus, life);
+        if reader.text("listen").is_some_and(|text| text == "off") {
             let fix = "leave it out, or name another address";
             reader.problem("listen", "an address", "`off`", fix);
         }
-        reader.problems.extend(gateway.problems());
         reader.finish(Self { bus, life, gateway })
     }
 }
@@ -205,6 +211,34 @@ impl<'a> Reader<'a> {
         let place = place.unwrap_or_default();
         let line = format!("{place}{name}: expected {expected}; found {found}. Fix: {fix}");
         self.problems.push(line);
+    }
+
+    /// A planner without agents and endpoint.
+    fn planner(&mut self, bus: BusSettings, life: Life) -> PlannerSettings {
+        let max_turns = self.whole("max_turns", 1, 1_000_000);
+        let keep_runs = self.whole("keep_runs", 0, 1_000_000);
+        PlannerSettings {
+            bus,
+            life,
+            agents: PathBuf::new(),
+            model: self.text("model"),
+            base_url: None,
+            api_key: None,
+            prices: self.text("prices").map(PathBuf::from),
+            max_turns: usize::try_from(max_turns).unwrap_or(usize::MAX),
+            keep_runs: u32::try_from(keep_runs).ok().filter(|runs| *runs > 0),
+        }
+    }
+
+    fn gateway(&mut self, bus: &BusSettings, life: Life) -> gateway::Settings {
+        let mut gateway = gateway::Settings::new(tenant());
+        gateway.keys = self.keys();
+        (gateway.partitions, gateway.grace) = (bus.partitions, life.grace);
+        if let Some(listen) = life.listen {
+            gateway.listen = listen;
+        }
+        self.problems.extend(gateway.problems());
+        gateway
     }
 
     /// What was found, or the default.

@@ -1,6 +1,7 @@
 //! The ports of a distributed process: NATS is the journal and the queues, and working memory is
 //! what the settings name.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ pub(crate) use bus_nats::bare::Bare;
 pub(crate) use bus_nats::watch::Seen;
 use bus_nats::{ConnectError, Login, NatsBus, Settings};
 use futures_util::stream::BoxStream;
-use gateway::{Gateway, GatewayPorts};
-use model_openai::EndpointState;
+use gateway::Gateway;
+use model_openai::{Endpoint, EndpointState};
 use planner::{AgentBook, Config, Planner};
 use ports::BusError;
 use ports::freezes::Freezes;
@@ -26,15 +27,16 @@ use working_redis::RedisMemory;
 
 use super::{ask, clock, host, ids, instance, planner_ports, tools_of, worker_ports};
 use crate::agent_files::LoadedTool;
-use crate::engine::Ports;
+use crate::engine::{Engine, Ports};
 use crate::failure::{Exit, Failure};
+use crate::models::ModelByAgent;
 use crate::nodes::kill::KillSwitch;
 use crate::nodes::kill_ports::with_switch;
 use crate::nodes::memoryless::NoWorkingMemory;
 use crate::nodes::settings::{BusLogin, BusSettings, PlannerSettings, WorkerSettings};
 use crate::nodes::skew::Skew;
 use crate::settings::Environment;
-use crate::staff::Hands;
+use crate::staff::{Hands, Staff};
 
 /// How long a turn waits for tools of its agent that nobody has offered yet.
 const TOOLS_WAIT: Duration = Duration::from_secs(10);
@@ -100,13 +102,46 @@ impl Servers {
         });
     }
 
-    /// A planner of these agents.
+    /// A planner of these agents that asks one endpoint.
     pub(crate) fn planner(
         &self,
         settings: &PlannerSettings,
         book: AgentBook,
         metrics: planner::Metrics,
     ) -> Result<Planner, Failure> {
+        let endpoint =
+            super::named_endpoint(settings.api_key.as_deref(), settings.base_url.as_deref())?;
+        tracing::info!(base_url = endpoint.base_url, "the model's endpoint");
+        let model = self.model(endpoint, &metrics)?;
+        Ok(self.planner_asking(model, settings, book, metrics))
+    }
+
+    /// A planner of everybody here, each with their own model.
+    pub(crate) async fn planner_of(
+        &self,
+        staff: &Staff<'_>,
+        engine: &mut Engine,
+        settings: &PlannerSettings,
+        metrics: planner::Metrics,
+    ) -> Result<Planner, Failure> {
+        let mut models = BTreeMap::new();
+        for member in &staff.members {
+            let (endpoint, words) = super::endpoint_of(engine, member).await?;
+            tracing::info!(agent = %member.loaded.agent.name, "{words}");
+            models.insert(member.loaded.agent.name.clone(), self.model(endpoint, &metrics)?);
+        }
+        let book = AgentBook::new(staff.members.iter().map(|member| member.loaded.agent.clone()));
+        let model = Arc::new(ModelByAgent::new(models));
+        Ok(self.planner_asking(model, settings, book, metrics))
+    }
+
+    fn planner_asking(
+        &self,
+        model: Arc<dyn Model>,
+        settings: &PlannerSettings,
+        book: AgentBook,
+        metrics: planner::Metrics,
+    ) -> Planner {
         let config = Config {
             judges: true,
             tools_wait: TOOLS_WAIT,
@@ -118,18 +153,14 @@ impl Servers {
             grace: settings.life.grace,
             ..Config::new(instance(self.ports.ids.as_ref(), "planner"))
         };
-        let model = self.model(settings, &config.metrics)?;
-        Ok(Planner::new(planner_ports(&self.ports, model), book, config))
+        Planner::new(planner_ports(&self.ports, model), book, config)
     }
 
     fn model(
         &self,
-        settings: &PlannerSettings,
+        endpoint: Endpoint,
         metrics: &planner::Metrics,
     ) -> Result<Arc<dyn Model>, Failure> {
-        let endpoint =
-            super::named_endpoint(settings.api_key.as_deref(), settings.base_url.as_deref())?;
-        tracing::info!(base_url = endpoint.base_url, "the model's endpoint");
         let metrics = metrics.clone();
         let model = ask(&self.ports, vec![endpoint])?;
         Ok(Arc::new(model.watched(move |endpoint, state| {
@@ -145,21 +176,14 @@ impl Servers {
         health: Health,
         shutdown: Shutdown,
     ) -> Gateway {
-        let ports = GatewayPorts {
-            journal: Arc::clone(&self.ports.journal),
-            live: Arc::clone(&self.ports.live),
-            working: Arc::clone(&self.ports.working),
-            clock: Arc::clone(&self.ports.clock),
-            ids: Arc::clone(&self.ports.ids),
-        };
-        Gateway::new(ports, settings, metrics, health, shutdown)
+        super::gateway(&self.ports, settings, metrics, health, shutdown)
     }
 
     /// A worker with these tools, which are on offer before it says that it is ready.
-    pub(crate) async fn worker(
+    pub(crate) async fn worker<'t>(
         &self,
         settings: &WorkerSettings,
-        loaded: &[LoadedTool],
+        loaded: impl IntoIterator<Item = &'t LoadedTool>,
         environment: &Environment,
         metrics: worker::Metrics,
     ) -> Result<Worker, Failure> {

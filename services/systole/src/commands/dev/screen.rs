@@ -9,6 +9,7 @@ use proto::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::changes::Change;
+use super::http::Http;
 use crate::commands::Context;
 use crate::control::Status;
 use crate::failure::Failure;
@@ -76,11 +77,17 @@ impl Screen {
     }
 
     /// It is up.
-    pub(super) fn up(&mut self, context: &Context, status: &Status, unfinished: usize) {
+    pub(super) fn up(
+        &mut self,
+        context: &Context,
+        status: &Status,
+        unfinished: usize,
+        http: &Http,
+    ) {
         if self.json {
             return self.event(&json!({
                 "type": "dev_started", "pid": status.pid, "agents": status.agents,
-                "unfinished": unfinished, "dry_run": status.dry_run,
+                "unfinished": unfinished, "dry_run": status.dry_run, "http": http.url(),
             }));
         }
         let store = context.common.store.display();
@@ -100,6 +107,11 @@ impl Screen {
                 "{} on where it was",
                 count(unfinished, "unfinished run goes", "unfinished runs go")
             ));
+        }
+        match http {
+            Http::At(_) => self.line(&format!("  HTTP at {}", http.url().unwrap_or_default())),
+            Http::Missing(why) => self.tinted(Tone::Warm, why),
+            Http::Off => {}
         }
         let run = context.same_store("run AGENT \"…\"");
         self.faint(&format!("in another terminal: {run} · Ctrl-C here stops, runs are kept"));
