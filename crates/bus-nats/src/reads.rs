@@ -52,7 +52,7 @@ pub(crate) async fn read(
 ) -> Result<Vec<Stored>, BusError> {
     let mut pause = PAUSE;
     for _ in 0..TRIES {
-        let records = if from > Sequence::NONE && floor > from {
+        let records = if floor > from {
             steps(bus, thread, from, floor).await?
         } else {
             batches(bus, thread, from).await?
@@ -93,31 +93,38 @@ async fn steps(
     floor: Sequence,
 ) -> Result<Vec<Stored>, BusError> {
     let own = bus.recent.between(thread, from, floor);
-    let places = [from, from.next()].into_iter().chain(own.into_iter().map(Sequence::next));
-    let places: BTreeSet<Sequence> = places.filter(|place| *place <= floor).collect();
+    // From its beginning a thread is one record long or worth a batch.
+    let most = if from == Sequence::NONE { 1 } else { STEPS };
+    let first = Sequence(from.0.max(1));
+    let behind = [from].into_iter().filter(|from| *from > Sequence::NONE).chain(own);
+    let places: BTreeSet<Sequence> =
+        [first].into_iter().chain(behind.map(Sequence::next)).collect();
     let asked = places.into_iter().map(|place| async move {
         Ok::<_, BusError>((place, next_record(bus, thread, place).await?))
     });
     let mut there: BTreeMap<_, _> = try_join_all(asked).await?.into_iter().collect();
-    let (mut records, mut next) = (Vec::new(), from);
-    while records.len() < STEPS {
+    let (mut records, mut next) = (Vec::new(), first);
+    for _ in 0..most {
         let found = match there.remove(&next) {
             Some(found) => found,
             None => next_record(bus, thread, next).await?,
         };
-        let Some(stored) = found else { break };
-        let is_last = stored.sequence >= floor;
-        next = stored.sequence.next();
-        records.push(stored);
-        if is_last {
-            break;
+        let Some(Next { sequence, stored }) = found else { return Ok(records) };
+        next = sequence.next();
+        records.extend(stored.filter(|stored| stored.subject.leaf != Leaf::Schedule));
+        if sequence >= floor {
+            return Ok(records);
         }
     }
-    if records.len() == STEPS && next <= floor {
-        records.extend(batches(bus, thread, next).await?);
-    }
-    records.retain(|stored| stored.subject.leaf != Leaf::Schedule);
+    records.extend(batches(bus, thread, next).await?);
     Ok(records)
+}
+
+/// A record that lies there.
+struct Next {
+    sequence: Sequence,
+    /// `None` where its subject is of no kind that is known here.
+    stored: Option<Stored>,
 }
 
 /// The first record at `place` or behind it.
@@ -125,13 +132,19 @@ async fn next_record(
     bus: &NatsBus,
     thread: &ThreadRef,
     place: Sequence,
-) -> Result<Option<Stored>, BusError> {
+) -> Result<Option<Next>, BusError> {
     let filter = format!("{}.>", thread_prefix(thread));
     let query = json!({ "seq": place.0, "next_by_subj": filter });
     let subject = format!("$JS.API.DIRECT.GET.{}", stream_name(thread.partition));
     let message = request(bus, subject, None, Bytes::from(query.to_string())).await?;
     match message.status {
-        None | Some(StatusCode::OK) => Ok(stored_of(&message)),
+        None | Some(StatusCode::OK) => {
+            let number = header(&message, "Nats-Sequence").and_then(|number| number.parse().ok());
+            let sequence = Sequence(number.ok_or_else(|| {
+                BusError::Unavailable("a read was answered without a sequence".to_owned())
+            })?);
+            Ok(Some(Next { sequence, stored: stored_of(&message) }))
+        }
         Some(StatusCode::NOT_FOUND) => Ok(None),
         Some(status) => Err(BusError::Unavailable(format!("a read was answered with {status}"))),
     }
@@ -236,9 +249,10 @@ async fn one_by_one(
     let mut next = Sequence(from.0.max(1));
     loop {
         let query = json!({ "seq": next.0, "next_by_subj": filter });
-        let Some(found) = from_leader(bus, thread.partition, &query).await? else { break };
-        next = found.stored.sequence.next();
-        records.push(found.stored);
+        let Some(message) = message_of(bus, thread.partition, &query).await? else { break };
+        let sequence = message.get("seq").and_then(Value::as_u64).map(Sequence);
+        next = sequence.map_or(next, Sequence::next).max(next.next());
+        records.extend(found_of(&message).map(|found| found.stored));
     }
     records.retain(|stored| stored.subject.leaf != Leaf::Schedule);
     Ok(records)
@@ -250,9 +264,18 @@ pub(crate) async fn from_leader(
     partition: Partition,
     query: &Value,
 ) -> Result<Option<Found>, BusError> {
+    Ok(message_of(bus, partition, query).await?.as_ref().and_then(found_of))
+}
+
+/// The same as the leader wrote it.
+async fn message_of(
+    bus: &NatsBus,
+    partition: Partition,
+    query: &Value,
+) -> Result<Option<Value>, BusError> {
     let subject = format!("$JS.API.STREAM.MSG.GET.{}", stream_name(partition));
     match ask(bus, subject, query).await? {
-        Ok(answer) => Ok(answer.get("message").and_then(found_of)),
+        Ok(answer) => Ok(answer.get("message").cloned()),
         Err(error) if error.err_code == NO_MESSAGE => Ok(None),
         Err(error) => Err(error.into_bus()),
     }

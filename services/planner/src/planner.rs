@@ -8,7 +8,8 @@ use service_runtime::held::Held;
 use service_runtime::server_time::ServerTime;
 use service_runtime::shutdown::Shutdown;
 use service_runtime::tasks::TaskSet;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::Instant;
 
 use crate::book::AgentBook;
 use crate::config::{Config, PlannerPorts};
@@ -33,8 +34,8 @@ pub(crate) struct Shared {
     pub(crate) handlings: Arc<Semaphore>,
     pub(crate) turns: Arc<Semaphore>,
     pub(crate) contact: Contact,
-    /// Held by the one journal that is judged.
-    pub(crate) judging: Semaphore,
+    /// Held while one journal is judged; when the next one may be.
+    pub(crate) judging: Mutex<Option<Instant>>,
 }
 
 impl Shared {
@@ -69,7 +70,7 @@ impl Planner {
             )),
             turns: Arc::new(Semaphore::new(config.max_turns_in_flight)),
             contact: Contact::default(),
-            judging: Semaphore::new(1),
+            judging: Mutex::default(),
             ports,
             config,
             book,
