@@ -3,6 +3,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod endings;
+pub(crate) mod rehearsals;
 pub(crate) mod servers;
 
 use self::endings::Endings;
@@ -13,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bus_sqlite::{Durability, FreezeFolder, Options, SqliteBus};
-use definitions::problem::Problem;
 use gateway::{Gateway, GatewayPorts};
 use model_openai::{Endpoint, OpenAiModel};
 use planner::{AgentBook, Config, Planner, PlannerPorts, SnapshotRule};
@@ -23,11 +23,8 @@ use ports::clock::{Clock, Ids};
 use ports::freezes::Freezes;
 use ports::journal::Journal;
 use ports::model::Model;
-use proto::error_code::ErrorCode;
 use proto::ids::InstanceId;
 use proto::tool::{Registration, ToolContract};
-use rehearsal::against::Known;
-use rehearsal::case::Sheet;
 use rehearsal::script::Script;
 use rehearsal::server::Rehearsal;
 use service_runtime::health::Health;
@@ -374,23 +371,9 @@ pub(crate) fn choose_model(
              OpenAI's), or put a rehearsal.yaml beside the agent's file",
         ));
     };
-    let tools = loaded.tools.iter().map(|tool| &tool.definition.contract);
-    let tools: Vec<&ToolContract> =
-        tools.filter(|tool| loaded.agent.tools.contains(&tool.name)).collect();
-    let problems = check_rehearsal_of(&text.file, &text.text, Some(&tools));
-    if !problems.is_empty() {
-        return Err(Failure::files(ErrorCode::InvalidRehearsal, &problems));
-    }
-    let rehearsal = read_rehearsal(&text.file, &text.text, choice.pace)?;
+    let rehearsal = rehearsals::of_agent(loaded, text, choice.pace)?;
     let hint = if has_endpoint { WITH_KEY } else { WITHOUT_KEY };
     Ok(ChosenModel::Rehearsal(rehearsal, text.file.clone(), hint))
-}
-
-/// A rehearsal out of its file's text; `pace` 1 is as written, 0 without pauses.
-pub(crate) fn read_rehearsal(file: &str, text: &str, pace: f64) -> Result<Rehearsal, Failure> {
-    let script = Script::parse(file, text)
-        .map_err(|problems| Failure::files(ErrorCode::InvalidRehearsal, &problems))?;
-    Ok(Rehearsal::new(script).at_speed(pace.recip()))
 }
 
 /// Serves a rehearsal on a free port of this machine; answers with its address.
@@ -455,29 +438,6 @@ fn tools_of<'t>(
         tools.add(tool);
     }
     Ok((tools, contracts))
-}
-
-/// What is wrong with a rehearsal.
-pub(crate) fn check_rehearsal(file: &str, text: &str) -> Vec<Problem> {
-    Sheet::parse(file, text).err().unwrap_or_default()
-}
-
-/// The same, and what it names that the agent whose model it plays does not have; without `tools`
-/// they are not known.
-pub(crate) fn check_rehearsal_of(
-    file: &str,
-    text: &str,
-    tools: Option<&[&ToolContract]>,
-) -> Vec<Problem> {
-    let sheet = match Sheet::parse(file, text) {
-        Ok(sheet) => sheet,
-        Err(problems) => return problems,
-    };
-    let (Some(script), Some(tools)) = (sheet.script, tools) else { return Vec::new() };
-    let known =
-        tools.iter().map(|tool| Known { name: tool.name.as_str(), parameters: &tool.parameters });
-    let known: Vec<Known<'_>> = known.collect();
-    script.against(&known)
 }
 
 /// One TLS provider for the whole program.

@@ -22,13 +22,14 @@ use crate::agent_files::{
 };
 use crate::failure::{Exit, Failure};
 use crate::file_kind::{KINDS, Kind, kind};
+use crate::programs;
 use crate::screen::call_line::span;
 use crate::screen::canvas::page;
 use crate::screen::style::{Palette, Tone};
 use crate::screen::summary::counted;
 use crate::screen::text::{columns, hanging, one_line};
 use crate::settings::Environment;
-use crate::{programs, wiring};
+use crate::wiring::rehearsals;
 
 /// What was found in the files.
 #[derive(Debug, Default)]
@@ -74,7 +75,9 @@ impl Findings {
         let name = path.display().to_string();
         match kind(path, &text) {
             None => self.other.push(format!("{name}: {KINDS}")),
-            Some(Kind::Rehearsal) => self.problems.extend(wiring::check_rehearsal(&name, &text)),
+            Some(Kind::Rehearsal) => {
+                self.problems.extend(rehearsals::check_rehearsal(&name, &text))
+            }
             Some(Kind::Agent) => self.agent(path, &text, environment),
             Some(Kind::Manifest) => {
                 self.manifest(path, environment);
@@ -172,7 +175,11 @@ impl Findings {
         let tools: Vec<&ToolContract> =
             tools.iter().filter(|tool| file.agent.tools.contains(&tool.name)).collect();
         let tools = is_whole.then_some(tools.as_slice());
-        self.problems.extend(wiring::check_rehearsal_of(&rehearsal.file, &rehearsal.text, tools));
+        self.problems.extend(rehearsals::check_rehearsal_of(
+            &rehearsal.file,
+            &rehearsal.text,
+            tools,
+        ));
     }
 }
 

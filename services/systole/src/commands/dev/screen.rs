@@ -220,6 +220,12 @@ fn time(at: Timestamp) -> String {
     }
 }
 
+/// Why, if somebody said so.
+fn reason(text: &str) -> String {
+    let text = one_line(text);
+    if text.is_empty() { text } else { format!(": {text}") }
+}
+
 /// A line that is made once its width is known.
 type Words = Box<dyn FnOnce(usize) -> String>;
 
@@ -232,7 +238,7 @@ fn words(event: &ThreadEvent, palette: Palette) -> Option<Words> {
     let say = |tone: Tone, text: String| Some(plain(palette, tone, text));
     match &event.event {
         Event::Input { input, text } if input == "decision" => {
-            say(Tone::Faint, format!("a person decided {}", one_line(text)))
+            say(Tone::Faint, format!("a person has decided{}", reason(text)))
         }
         Event::Input { input, text } => say(Tone::Plain, format!("▌ {input}: {}", one_line(text))),
         Event::ToolCall { tool, tool_call_id, .. } => {

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::failure::{Exit, Failure};
 use crate::interrupts::Interrupts;
-use crate::wiring::read_rehearsal;
+use crate::wiring::rehearsals::read_rehearsal;
 
 /// Serves it until it is told to stop.
 pub(super) async fn serve(file: &Path, listen: SocketAddr, pace: f64) -> Result<Exit, Failure> {
