@@ -41,10 +41,15 @@ impl ApiError {
         number.parse().ok().map(Sequence)
     }
 
+    /// Whether the server has no room.
+    pub(crate) fn is_full(&self) -> bool {
+        [NO_RESOURCES, 10047, 10077].contains(&self.err_code)
+    }
+
     pub(crate) fn into_bus(self) -> BusError {
         let text = format!("{} ({})", self.description, self.err_code);
         match self.err_code {
-            NO_RESOURCES | 10047 | 10077 => BusError::Full(text),
+            _ if self.is_full() => BusError::Full(text),
             10054 => BusError::TooLarge { bytes: 0, limit: 0 },
             _ if self.code >= 500 => BusError::Unavailable(text),
             _ => BusError::Refused(text),

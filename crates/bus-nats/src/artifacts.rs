@@ -1,6 +1,6 @@
 //! Payloads in the object store, one object per thread and hash.
 
-use async_nats::jetstream::object_store::{InfoErrorKind, ObjectStore};
+use async_nats::jetstream::object_store::{InfoErrorKind, ObjectMetadata, ObjectStore};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -13,6 +13,9 @@ use tokio::io::AsyncReadExt;
 
 use crate::connect::NatsBus;
 use crate::layout::{ARTIFACTS_BUCKET, context};
+
+/// The largest piece of a payload.
+const LARGEST_CHUNK: usize = 128 * 1024;
 
 fn unavailable(error: impl std::fmt::Display) -> BusError {
     BusError::Unavailable(error.to_string())
@@ -29,6 +32,14 @@ fn object_name(thread: &ThreadRef, id: &ArtifactId) -> String {
 impl NatsBus {
     async fn store(&self) -> Result<ObjectStore, BusError> {
         context(self).get_object_store(ARTIFACTS_BUCKET).await.map_err(unavailable)
+    }
+
+    /// What fits a message of this server.
+    fn chunk_size(&self) -> usize {
+        match self.client.max_payload() {
+            0 => LARGEST_CHUNK,
+            limit => LARGEST_CHUNK.min(limit),
+        }
     }
 }
 
@@ -49,7 +60,9 @@ impl Artifacts for NatsBus {
         let store = self.store().await?;
         if !is_there(&store, &name).await? {
             let mut reader: &[u8] = &bytes;
-            store.put(name.as_str(), &mut reader).await.map_err(unavailable)?;
+            let chunk_size = Some(self.chunk_size());
+            let metadata = ObjectMetadata { name, chunk_size, ..ObjectMetadata::default() };
+            store.put(metadata, &mut reader).await.map_err(unavailable)?;
         }
         Ok(ArtifactRef { id, bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX) })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::{Client, ConnectErrorKind as Kind, ConnectOptions, Event};
+use async_nats::{Client, ConnectErrorKind as Kind, ConnectOptions, Event, ServerError};
 use ports::BusError;
 use serde_json::json;
 use tokio::sync::watch;
@@ -27,7 +27,19 @@ pub struct NatsBus {
     pub(crate) recent: Arc<Recent>,
     /// Counts lost connections, so that pulls that died with one are not waited for.
     pub(crate) lost: watch::Receiver<u64>,
+    /// What the server has last said that this login may not do.
+    denied: watch::Receiver<Option<String>>,
 }
+
+/// What the connection tells.
+#[derive(Clone)]
+struct Signs {
+    losses: watch::Sender<u64>,
+    denied: watch::Sender<Option<String>>,
+}
+
+/// How the server's words begin when a login may not publish or subscribe.
+const DENIED: &str = "Permissions Violation";
 
 /// The longest pause between two tries to reach a server.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -49,12 +61,13 @@ impl NatsBus {
     /// Connects and does nothing more.
     pub(crate) async fn reach(settings: Settings) -> Result<Self, ConnectError> {
         let (losses, lost) = watch::channel(0);
-        let client = reach(&settings, losses).await?;
+        let (denials, denied) = watch::channel(None);
+        let client = reach(&settings, Signs { losses, denied: denials }).await?;
         let replies = Replies::new(&client).await;
         let replies = replies.map_err(|error| BusError::Unavailable(error.to_string()))?;
         let replies = Arc::new(replies);
         let (settings, known, recent) = (Arc::new(settings), Arc::default(), Arc::default());
-        Ok(Self { client, settings, known, replies, recent, lost })
+        Ok(Self { client, settings, known, replies, recent, lost, denied })
     }
 
     fn check_version(&self) -> Result<(), ConnectError> {
@@ -78,6 +91,9 @@ impl NatsBus {
                 Ok(Err(error)) => error.description,
                 Err(error) => BusError::from(error).to_string(),
             };
+            if let Some(denied) = self.denied.borrow().clone() {
+                return Err(ConnectError::NotPermitted(denied));
+            }
             if Instant::now() >= deadline {
                 return Err(ConnectError::NoJetStream(why));
             }
@@ -101,12 +117,12 @@ pub(crate) fn is_off(error: &ApiError) -> bool {
     [10076, 10039].contains(&error.err_code)
 }
 
-async fn reach(settings: &Settings, losses: watch::Sender<u64>) -> Result<Client, ConnectError> {
+async fn reach(settings: &Settings, signs: Signs) -> Result<Client, ConnectError> {
     let deadline = Instant::now() + settings.connect;
     let servers = settings.servers.join(", ");
     let mut said = false;
     loop {
-        let options = options(settings, losses.clone()).await?;
+        let options = options(settings, signs.clone()).await?;
         let error = match options.connect(settings.servers.as_slice()).await {
             Ok(client) => return Ok(client),
             Err(error) => error,
@@ -132,10 +148,7 @@ async fn reach(settings: &Settings, losses: watch::Sender<u64>) -> Result<Client
     }
 }
 
-async fn options(
-    settings: &Settings,
-    losses: watch::Sender<u64>,
-) -> Result<ConnectOptions, ConnectError> {
+async fn options(settings: &Settings, signs: Signs) -> Result<ConnectOptions, ConnectError> {
     let unreadable = |error: std::io::Error| {
         ConnectError::LoginRefused(format!("the credentials cannot be read: {error}"))
     };
@@ -165,16 +178,20 @@ async fn options(
             pause.min(LONGEST_PAUSE)
         })
         .event_callback(move |event| {
-            note(&event, &losses);
+            note(&event, &signs);
             async {}
         }))
 }
 
-fn note(event: &Event, losses: &watch::Sender<u64>) {
+fn note(event: &Event, signs: &Signs) {
     match event {
         Event::Disconnected => {
             tracing::warn!("the connection to NATS is lost");
-            losses.send_modify(|count| *count = count.wrapping_add(1));
+            signs.losses.send_modify(|count| *count = count.wrapping_add(1));
+        }
+        Event::ServerError(ServerError::Other(why)) if why.contains(DENIED) => {
+            tracing::error!(why, "NATS: this login may not do what is needed");
+            signs.denied.send_replace(Some(why.clone()));
         }
         Event::SlowConsumer(id) => tracing::warn!(id, "NATS: a subscription is too slow"),
         Event::Connected

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::api::{ApiError, NO_STREAM, ask};
 use crate::connect::{NatsBus, is_off};
-use crate::layout::{ARTIFACTS_BUCKET, stream_name};
+use crate::layout::{ARTIFACTS_BUCKET, FREEZES_BUCKET, stream_name};
 use crate::reads;
 use crate::refusal::ConnectError;
 use crate::settings::Settings;
@@ -38,13 +38,18 @@ pub async fn inspect(settings: Settings) -> Result<BusFacts, ConnectError> {
     let partitions = (0..bus.settings.partitions).map(|part| stream_name(Partition(part)));
     let records = partitions.map(|name| (name, Holds::Records));
     let artifacts = (format!("OBJ_{ARTIFACTS_BUCKET}"), Holds::Artifacts);
-    for (name, holds) in records.chain([artifacts]) {
-        let Some((kept, time)) = log(&bus, &name).await? else {
+    let freezes = (format!("KV_{FREEZES_BUCKET}"), Holds::Freezes);
+    for (name, holds) in records.chain([artifacts, freezes]) {
+        let Some((mut kept, time)) = log(&bus, &name).await? else {
             facts.logs.push(LogFacts { name, holds, kept: None });
             continue;
         };
         if holds == Holds::Records {
             facts.queues.extend(queues(&bus, &name).await?);
+        }
+        if holds == Holds::Freezes {
+            // Of each name the newest word counts, which is all that a bucket keeps.
+            kept.limits.retain(|limit| !limit.starts_with("max_msgs_per_subject"));
         }
         facts.time = time.or(facts.time);
         facts.logs.push(LogFacts { name, holds, kept: Some(kept) });

@@ -36,8 +36,9 @@ pub(crate) async fn publish(
         return Err(match error.err_code {
             WRONG_LAST_SEQUENCE => AppendError::Fenced { last: error.sequence() },
             WRONG_LAST_SEQUENCE_UNNAMED => AppendError::Fenced { last: None },
-            // While a stream has no leader nobody knows whether a message was taken.
-            _ if error.code == 503 => AppendError::NoAnswer(error.description),
+            // While a stream has no leader nobody knows whether a message was taken. A store that is
+            // full says so before it takes one.
+            _ if error.code == 503 && !error.is_full() => AppendError::NoAnswer(error.description),
             _ => AppendError::Bus(error.into_bus()),
         });
     }

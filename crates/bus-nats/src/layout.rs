@@ -194,7 +194,31 @@ async fn ensure_buckets(bus: &NatsBus, context: &jetstream::Context) -> Result<(
     {
         return Err(BusError::Refused(format!("bucket {ARTIFACTS_BUCKET}: {error}")));
     }
+    for stream in [
+        format!("KV_{TOOLS_BUCKET}"),
+        format!("KV_{FREEZES_BUCKET}"),
+        format!("OBJ_{ARTIFACTS_BUCKET}"),
+    ] {
+        ensure_copies(bus, context, &stream).await?;
+    }
     Ok(())
+}
+
+/// A bucket that was created with fewer copies, or more, follows the settings as the streams do.
+async fn ensure_copies(
+    bus: &NatsBus,
+    context: &jetstream::Context,
+    stream: &str,
+) -> Result<(), BusError> {
+    let refused = |error: &dyn std::fmt::Display| BusError::Refused(format!("{stream}: {error}"));
+    let found = context.get_stream(stream).await.map_err(|error| refused(&error))?;
+    let existing = &found.cached_info().config;
+    if existing.num_replicas == bus.settings.replicas {
+        return Ok(());
+    }
+    let num_replicas = bus.settings.replicas;
+    let wanted = stream::Config { num_replicas, ..existing.clone() };
+    context.update_stream(wanted).await.map(drop).map_err(|error| refused(&error))
 }
 
 async fn ensure_entries(context: &jetstream::Context, config: kv::Config) -> Result<(), BusError> {

@@ -137,33 +137,55 @@ impl NatsBus {
             .map_err(|error| unavailable(&error))?;
         let collected = tokio::select! {
             biased;
-            collected = collect(&mut answers, max) => collected,
+            collected = self.collect(&mut answers, max) => collected,
             // The request died with the connection it was sent on.
             _ = lost.changed() => Err(NoDelivery::Nothing),
             () = tokio::time::sleep(patience) => Err(NoDelivery::Silent),
         };
         Ok(collected)
     }
-}
 
-/// Deliveries until the server says that there are no more, or `max` have come.
-async fn collect(answers: &mut Subscriber, max: usize) -> Result<Vec<Delivery>, NoDelivery> {
-    let mut deliveries = Vec::new();
-    while let Some(message) = answers.next().await {
-        match message.status {
-            None | Some(StatusCode::OK) => {
-                deliveries.extend(delivery_of(message));
-                if deliveries.len() >= max {
-                    return Ok(deliveries);
+    /// Deliveries until the server says that there are no more, or `max` have come.
+    async fn collect(
+        &self,
+        answers: &mut Subscriber,
+        max: usize,
+    ) -> Result<Vec<Delivery>, NoDelivery> {
+        let (mut deliveries, mut came) = (Vec::new(), 0_usize);
+        while let Some(message) = answers.next().await {
+            match message.status {
+                None | Some(StatusCode::OK) => {
+                    match delivery_of(message) {
+                        Ok(delivery) => deliveries.push(delivery),
+                        Err(stray) => self.set_aside(&stray).await,
+                    }
+                    came = came.saturating_add(1);
+                    if came >= max {
+                        return Ok(deliveries);
+                    }
                 }
+                Some(StatusCode::IDLE_HEARTBEAT) => {}
+                Some(_) if came > 0 => return Ok(deliveries),
+                Some(StatusCode::NO_RESPONDERS) => return Err(NoDelivery::Gone),
+                Some(status) => return Err(ended(status, message.description.as_deref())),
             }
-            Some(StatusCode::IDLE_HEARTBEAT) => {}
-            Some(_) if !deliveries.is_empty() => return Ok(deliveries),
-            Some(StatusCode::NO_RESPONDERS) => return Err(NoDelivery::Gone),
-            Some(status) => return Err(ended(status, message.description.as_deref())),
+        }
+        Err(NoDelivery::Silent)
+    }
+
+    /// A message that is of no thread is no process's to work on: no `parked` record can name it, so
+    /// it is told to operators and never delivered again.
+    async fn set_aside(&self, stray: &Message) {
+        let subject = stray.subject.as_str();
+        tracing::error!(
+            subject,
+            "a message of no thread was set aside; who writes to this stream?"
+        );
+        let Some(reply) = stray.reply.clone() else { return };
+        if let Err(error) = self.client.publish(reply, Bytes::from_static(b"+TERM")).await {
+            tracing::debug!(%error, "it was not set aside; it comes again");
         }
     }
-    Err(NoDelivery::Silent)
 }
 
 fn ended(status: StatusCode, description: Option<&str>) -> NoDelivery {
@@ -172,16 +194,14 @@ fn ended(status: StatusCode, description: Option<&str>) -> NoDelivery {
     if status.as_u16() == 409 && deleted { NoDelivery::Gone } else { NoDelivery::Nothing }
 }
 
-fn delivery_of(message: Message) -> Option<Delivery> {
-    let token = message.reply.as_ref()?.to_string();
-    let ack = Ack::parse(&token)?;
-    let stored = Stored {
-        sequence: ack.sequence,
-        subject: message.subject.as_str().parse().ok()?,
-        at: ack.at,
-        payload: message.payload,
+/// The message itself when it is no delivery of a thread's record.
+fn delivery_of(message: Message) -> Result<Delivery, Box<Message>> {
+    let token = message.reply.as_ref().map(ToString::to_string).unwrap_or_default();
+    let (Some(ack), Ok(subject)) = (Ack::parse(&token), message.subject.as_str().parse()) else {
+        return Err(Box::new(message));
     };
-    Some(Delivery { stored, token: DeliveryToken(token), count: ack.count })
+    let stored = Stored { sequence: ack.sequence, subject, at: ack.at, payload: message.payload };
+    Ok(Delivery { stored, token: DeliveryToken(token), count: ack.count })
 }
 
 /// What the reply subject of a delivery tells.

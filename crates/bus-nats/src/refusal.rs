@@ -27,6 +27,9 @@ pub enum ConnectError {
     /// The server does not know this login, or its file cannot be read.
     #[error("NATS refused the login: {0}")]
     LoginRefused(String),
+    /// The server knows this login, which may not use what is needed.
+    #[error("this NATS login may not do what is needed: {0}")]
+    NotPermitted(String),
     /// The server lacks what is needed.
     #[error("NATS {version} is too old: message schedules need 2.12 or newer, 2.15 is recommended")]
     TooOld {
@@ -54,7 +57,7 @@ impl ConnectError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Unreachable { .. } | Self::Unusable { .. } => ErrorCode::BusUnreachable,
-            Self::LoginRefused(_) => ErrorCode::BusLoginRefused,
+            Self::LoginRefused(_) | Self::NotPermitted(_) => ErrorCode::BusLoginRefused,
             Self::TooOld { .. } => ErrorCode::BusTooOld,
             Self::NoJetStream(_) => ErrorCode::JetstreamOff,
             Self::StreamMismatch { .. } => ErrorCode::StreamMismatch,
@@ -73,6 +76,10 @@ impl ConnectError {
             }
             Self::LoginRefused(_) => {
                 "Check --nats-user and --nats-password, --nats-token or --nats-credentials."
+            }
+            Self::NotPermitted(_) => {
+                "Let it publish to `sy.>`, `sylive.>`, `syctl.>`, `syask.>`, `$JS.API.>`, `$JS.ACK.>`, `$KV.SY_*.>`, \
+                 `$O.SY_*.>` and `_INBOX.>`, and subscribe to `_INBOX.>`, `sylive.>`, `syctl.>` and `syask.>`."
             }
             Self::TooOld { .. } => "Upgrade the server; its store stays as it is.",
             Self::NoJetStream(_) => {

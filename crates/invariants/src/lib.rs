@@ -13,6 +13,8 @@ pub mod rule;
 mod starts;
 mod turns;
 
+use std::collections::BTreeSet;
+
 use proto::fact::Fact;
 use proto::ids::{InputKey, Sequence, ToolCallId};
 use proto::record::{Placed, Record};
@@ -37,6 +39,47 @@ pub fn check_at_rest(history: &[Placed]) -> Vec<Violation> {
         history.iter().flat_map(|placed| checker.push(placed)).collect();
     found.extend(checker.at_rest());
     found
+}
+
+/// The same for a journal that may have lost its tail: records whose own numbers say that they were
+/// decided from what is gone are void there, and what comes of calls that are gone is no mistake.
+pub fn check_left(history: &[Placed], at_rest: bool) -> Vec<Violation> {
+    let mut checker = Checker::of(history);
+    if history.iter().any(is_void) {
+        checker.lost(unknown(history), []);
+    }
+    let mut found: Vec<Violation> =
+        history.iter().flat_map(|placed| checker.push(placed)).collect();
+    if at_rest {
+        found.extend(checker.at_rest());
+    }
+    found
+}
+
+fn is_void(placed: &Placed) -> bool {
+    matches!(&placed.record, Record::Fact(fact) if fact.is_void(placed.sequence))
+}
+
+/// Calls that are answered and were never dispatched, as far as the journal goes.
+fn unknown(history: &[Placed]) -> Vec<ToolCallId> {
+    let dispatched = history.iter().filter_map(|placed| match &placed.record {
+        Record::ToolCall(call) => Some(&call.tool_call_id),
+        Record::Input(_)
+        | Record::Fact(_)
+        | Record::Start(_)
+        | Record::Observation(_)
+        | Record::Tick => None,
+    });
+    let dispatched: BTreeSet<&ToolCallId> = dispatched.collect();
+    let answered = history.iter().filter_map(|placed| match &placed.record {
+        Record::Observation(observation) => Some(&observation.tool_call_id),
+        Record::Input(_)
+        | Record::Fact(_)
+        | Record::ToolCall(_)
+        | Record::Start(_)
+        | Record::Tick => None,
+    });
+    answered.filter(|id| !dispatched.contains(id)).cloned().collect()
 }
 
 /// Judges one thread record by record. A push costs no more than the calls of one turn.

@@ -43,6 +43,8 @@ pub enum Holds {
     Records,
     /// Payloads that records name.
     Artifacts,
+    /// What operators hold back.
+    Freezes,
 }
 
 /// How a log is kept.

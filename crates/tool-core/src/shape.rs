@@ -56,7 +56,12 @@ pub fn compose(words: &str, output: &str) -> String {
 
 /// A text that fits a message beside everything else that a record carries.
 pub fn within_message(text: &str) -> String {
-    let (kept, rest) = cut::head(text, MOST_BYTES.saturating_add(MOST_BYTES / 4));
+    within(text, MOST_BYTES.saturating_add(MOST_BYTES / 4))
+}
+
+/// A text of about so many bytes at most, which says so when it was longer.
+pub fn within(text: &str, most: usize) -> String {
+    let (kept, rest) = cut::head(text, most);
     if rest.is_empty() {
         return text.to_owned();
     }

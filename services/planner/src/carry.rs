@@ -7,7 +7,7 @@ use ports::BusError;
 use ports::append::Landed;
 use ports::journal::{AppendError, Fence};
 use proto::call::Barred;
-use proto::fact::{Checkpoint, Fact};
+use proto::fact::{Checkpoint, Fact, RunFinished};
 use proto::ids::{Sequence, ToolCallId};
 use proto::live::Hint;
 use proto::saved::SavedThread;
@@ -18,6 +18,9 @@ use crate::chain::Chain;
 use crate::load::Lost;
 use crate::metrics::Tally;
 use crate::planner::Shared;
+
+/// Words of so many bytes are not what makes a record too large.
+const SHORTEST: usize = 256;
 
 /// What came of a step.
 #[derive(Debug)]
@@ -35,11 +38,51 @@ pub(crate) async fn fact(
     fact: Fact,
 ) -> Result<Carried, BusError> {
     let tally = Tally::of(&fact);
-    let carried = carried(chain(shared, thread).fact(thread.plan_last, fact).await?, thread);
+    // Only what grows with words is kept for a second try: every waiting thread holds this.
+    let end = match &fact {
+        Fact::RunFinished(finished) => Some(Box::new(finished.clone())),
+        Fact::TurnStarted(_)
+        | Fact::TurnCompleted(_)
+        | Fact::TurnSealed(_)
+        | Fact::CallClosed { .. }
+        | Fact::ApprovalAsked(_)
+        | Fact::Parked { .. }
+        | Fact::Restored(_)
+        | Fact::Checkpoint(_) => None,
+    };
+    let landed = match (chain(shared, thread).fact(thread.plan_last, fact).await, end) {
+        (Err(BusError::TooLarge { .. }), Some(end)) => {
+            Box::pin(fitted(shared, thread, end)).await?
+        }
+        (landed, _) => landed?,
+    };
+    let carried = carried(landed, thread);
     if matches!(carried, Carried::Landed(_)) {
         shared.config.metrics.appended(tally);
     }
     Ok(carried)
+}
+
+/// The end of a run whose words just fitted the record of their turn may not fit its own: it is told
+/// in fewer words. Nothing else grows with what a model or a person said.
+async fn fitted(
+    shared: &Shared,
+    thread: &Thread,
+    mut finished: Box<RunFinished>,
+) -> Result<Landed, BusError> {
+    loop {
+        let most = finished.answer.len() / 2;
+        let kept = finished.answer.floor_char_boundary(most);
+        finished.answer.truncate(kept);
+        finished
+            .answer
+            .push_str("\n[... the rest is left out: the bus takes no larger record ...]");
+        let shorter = Fact::RunFinished(RunFinished::clone(&finished));
+        match chain(shared, thread).fact(thread.plan_last, shorter).await {
+            Err(BusError::TooLarge { .. }) if most > SHORTEST => {}
+            landed => return landed,
+        }
+    }
 }
 
 /// Appends a tool call behind what the thread was folded from.

@@ -40,6 +40,7 @@ pub struct Metrics {
     pub(crate) conflicts: IntCounter,
     pub(crate) takeovers: IntCounter,
     doubts: IntCounter,
+    parked: IntCounter,
     pub(crate) late_results: IntCounter,
     phases: IntCounterVec,
     pub(crate) folds: Folds,
@@ -104,6 +105,7 @@ impl Metrics {
             conflicts: make.counter("conflicts_total", "Appends that lost the fence."),
             takeovers: make.counter("takeovers_total", "Turns taken over from a gone planner."),
             doubts: make.counter("doubts_total", "Calls that were closed as in doubt."),
+            parked: make.counter("parked_records_total", "Records set aside that nobody can read."),
             late_results: make
                 .counter("late_results_total", "Results that came after their call was closed."),
             phases: make.counters(
@@ -156,6 +158,7 @@ impl Metrics {
                 self.spent_usd.add(whole(usage.micro_usd.unwrap_or(0)) / 1e6);
             }
             Tally::Doubt => self.doubts.inc(),
+            Tally::Parked => self.parked.inc(),
             Tally::Nothing => {}
         }
     }
@@ -265,6 +268,7 @@ pub(crate) enum Tally {
     Run { turns: u32, outcome: Outcome, reason: &'static str, verified: Option<&'static str> },
     Turn(Usage),
     Doubt,
+    Parked,
     Nothing,
 }
 
@@ -286,8 +290,8 @@ impl Tally {
             | Fact::TurnSealed(_)
             | Fact::ApprovalAsked(_)
             | Fact::Restored(_)
-            | Fact::Checkpoint(_)
-            | Fact::Parked { .. } => Self::Nothing,
+            | Fact::Checkpoint(_) => Self::Nothing,
+            Fact::Parked { .. } => Self::Parked,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The one observation of a call: shaped, kept, published.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use argument_check::check_json;
@@ -29,6 +30,18 @@ use crate::handling::Settled;
 const EVALUATION: Duration = Duration::from_secs(5);
 /// Longest pause before a result is published again.
 const PUBLISH_AGAIN: Duration = Duration::from_secs(5);
+/// Words of so many bytes are not what makes a record too large.
+const SHORTEST: usize = 256;
+
+/// Half of the words, for a bus that takes less than usual in one message.
+fn shortened(observation: &Observation) -> Observation {
+    tracing::warn!(
+        bytes = observation.content.len(),
+        "a result is too large for the bus and is cut"
+    );
+    let content = shape::within(&observation.content, observation.content.len() / 2);
+    Observation { content, ..observation.clone() }
+}
 
 impl Case<'_> {
     /// Answers without an attempt. No attempt has the number 0, so a late result of one is never
@@ -144,15 +157,21 @@ impl Case<'_> {
     /// Publishes until it is known to lie there. A result that only this process has is not given
     /// up while the process lives.
     pub(crate) async fn publish(&self, observation: &Observation) -> Result<Settled, BusError> {
-        let append = self.append_of(observation);
+        let mut observation = Cow::Borrowed(observation);
+        let mut append = self.append_of(&observation);
         let mut pause = Duration::from_millis(200);
         loop {
             let journal = self.shared.ports.journal.as_ref();
             match append_surely(journal, &append, self.shared.config.patience).await {
                 Ok(Landed::At(_) | Landed::Duplicate(_) | Landed::Lost { .. }) => {
                     let name = self.tool.contract.name.as_str();
-                    self.shared.config.metrics.observed(name, observation);
+                    self.shared.config.metrics.observed(name, &observation);
                     return Ok(Settled::Ack);
+                }
+                Err(BusError::TooLarge { .. }) if observation.content.len() > SHORTEST => {
+                    observation = Cow::Owned(shortened(&observation));
+                    append = self.append_of(&observation);
+                    continue;
                 }
                 Err(error) if self.shared.shutdown.is_draining() => return Err(error),
                 Err(error) => tracing::warn!(%error, "an observation was not published"),

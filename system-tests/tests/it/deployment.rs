@@ -36,7 +36,11 @@ impl Redis {
 
     /// The same with more words.
     pub(crate) fn start_with(home: &Home, program: &Path, more: &[&str]) -> Self {
-        let port = free_port();
+        Self::start_at(home, program, free_port(), more)
+    }
+
+    /// The same where it stood before.
+    pub(crate) fn start_at(home: &Home, program: &Path, port: u16, more: &[&str]) -> Self {
         let mut command = Command::new(program);
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
         command.arg("--dir").arg(home.path()).args(more).stdin(Stdio::null());
@@ -321,11 +325,27 @@ tools:
 impl Deployment {
     /// A server and a model.
     pub(crate) fn start(program: PathBuf) -> Self {
+        Self::over(program, "", "")
+    }
+
+    /// The same over a server with further settings of JetStream and further lines.
+    pub(crate) fn over(program: PathBuf, block: &str, more: &str) -> Self {
         let home = Home::new();
         home.write("agents/clerk/agent.yaml", AGENT);
         home.write("rehearsal.yaml", REHEARSAL);
         home.write("tools.yaml", TOOLS);
-        let nats = Nats::start(&home, program, "");
+        Self::open(home, program, block, more)
+    }
+
+    /// A deployment of the files in `home`.
+    pub(crate) fn open(home: Home, program: PathBuf, block: &str, more: &str) -> Self {
+        let port = free_port();
+        let store = home.path().join("nats");
+        let lines = format!(
+            "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}\", {block} }}\n{more}\n",
+            store.display()
+        );
+        let nats = Nats::with_lines(&home, program, port, &lines);
         let words = ["rehearse", "serve", "rehearsal.yaml", "--listen", "127.0.0.1:0"];
         let model = Node::start(&home, "model", &words);
         Self { home, nats, model, redis: None }
@@ -393,13 +413,16 @@ impl Deployment {
 
     /// Sends an order to a thread of its own; answers with its id.
     pub(crate) fn order(&self, name: &str) -> String {
-        let text = format!("order {name}");
-        let nats = self.nats.url();
-        let ended = self
-            .home
-            .run([&["send", &text, "--agent", "clerk", "--nats", &nats][..], &STREAMS].concat());
+        let ended = self.send(&format!("order {name}"));
         assert_eq!(ended.code, Some(0), "{}", ended.err);
         ended.out.trim().to_owned()
+    }
+
+    /// Sends words to a thread of its own.
+    pub(crate) fn send(&self, words: &str) -> Ended {
+        let nats = self.nats.url();
+        self.home
+            .run([&["send", words, "--agent", "clerk", "--nats", &nats][..], &STREAMS].concat())
     }
 
     /// Waits for the end of a thread's run; answers with all events.

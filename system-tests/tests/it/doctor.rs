@@ -109,6 +109,14 @@ impl Clinic {
         self.api("STREAM.UPDATE.SY_0", &config);
     }
 
+    /// The same of the bucket of freezes.
+    fn edit_freezes(&self, change: &Value) {
+        let name = "KV_SY_FREEZES";
+        let mut config = self.api(&format!("STREAM.INFO.{name}"), &json!({}))["config"].clone();
+        merge(&mut config, change);
+        self.api(&format!("STREAM.UPDATE.{name}"), &config);
+    }
+
     /// Another stream in place of the one that processes create.
     fn replace_stream(&self, config: &Value) {
         self.api("STREAM.DELETE.SY_0", &json!({}));
@@ -259,6 +267,15 @@ fn a_stream_that_may_forget_is_named_and_one_as_processes_create_it_is_not() {
         clinic.edit_stream(&json!({ field: none }));
         assert_eq!(clinic.ask(&[]).found, sound.found, "{field}");
     }
+    clinic.edit_freezes(&json!({ "max_age": 3_600_000_000_000_i64 }));
+    assert!(clinic.ask(&[]).has("log_limited"), "a freeze would end by itself");
+    clinic.edit_freezes(&json!({ "max_age": 0 }));
+    assert_eq!(clinic.ask(&[]).found, sound.found);
+    clinic.api("STREAM.DELETE.KV_SY_FREEZES", &json!({}));
+    assert!(clinic.ask(&[]).has("log_missing"));
+    clinic.create_streams();
+    assert_eq!(clinic.ask(&[]).found, sound.found);
+
     let three = clinic.ask(&["--replicas", "3"]);
     assert!(three.has("copies_differ") && !sound.has("copies_differ"), "{three:?}");
 

@@ -17,6 +17,7 @@ mod documents;
 mod dry_run;
 mod endings;
 mod everyday;
+mod faults;
 mod files;
 mod fleet_bench;
 mod freezing;

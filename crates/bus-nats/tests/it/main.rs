@@ -2,5 +2,6 @@
 #![cfg(test)]
 
 mod conformance;
+mod layout;
 mod logins;
 mod server;

@@ -81,6 +81,19 @@ impl Server {
         self.port
     }
 
+    /// Somebody else's message, which the server has to answer.
+    pub(crate) async fn publish(&self, subject: &str, body: &'static str) -> serde_json::Value {
+        let client = async_nats::connect(format!("nats://127.0.0.1:{}", self.port)).await.unwrap();
+        let answer = client.request(subject.to_owned(), body.into()).await.unwrap();
+        serde_json::from_slice(&answer.payload).unwrap()
+    }
+
+    /// Deliveries of a consumer of the first stream that wait for their acknowledgement.
+    pub(crate) async fn unacknowledged(&self, consumer: &str) -> u64 {
+        let info = self.publish(&format!("$JS.API.CONSUMER.INFO.SY_0.{consumer}"), "").await;
+        info["num_ack_pending"].as_u64().unwrap()
+    }
+
     /// How many streams it keeps.
     pub(crate) fn streams(&self) -> usize {
         let place = self.folder.path().join("jetstream/$G/streams");

@@ -240,6 +240,9 @@ fn limited(log: &LogFacts, kept: &LogSettings) -> Finding {
         Holds::Artifacts => {
             "Large results are discarded in silence; a later look at them finds nothing."
         }
+        Holds::Freezes => {
+            "What operators froze is let go of in silence: irreversible tools start again while all believe them held."
+        }
     };
     found(
         Kind::LogLimited,

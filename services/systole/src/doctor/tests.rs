@@ -53,7 +53,11 @@ fn sound() -> Deployment {
         server: "a".to_owned(),
         max_message_bytes: 1 << 20,
         keeps_nothing: None,
-        logs: vec![log("SY_0", Holds::Records), log("OBJ_SY_ARTIFACTS", Holds::Artifacts)],
+        logs: vec![
+            log("SY_0", Holds::Records),
+            log("OBJ_SY_ARTIFACTS", Holds::Artifacts),
+            log("KV_SY_FREEZES", Holds::Freezes),
+        ],
         queues: vec![queue],
         time: None,
     };

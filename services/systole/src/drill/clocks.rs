@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::cells::Role;
 use super::fault::Clock;
-use super::judge::judge;
+use super::judge::{Kept, judge};
 use super::servers::Programs;
 use super::stage::{Found, Stage};
 use super::world::Wanted;
@@ -38,7 +38,7 @@ pub(crate) async fn off(
     let places = client.send("order r0", threads).await?;
     client.until_rest(&places).await;
     let recovered = since.elapsed();
-    let counts = judge(client.journal().as_ref(), &places, &world.effects()).await?;
+    let counts = judge(client.journal().as_ref(), &places, &world.effects(), Kept::Whole).await?;
     let closed =
         (counts.closed > 0).then(|| "a call was closed although its worker lives".to_owned());
     drop(nodes);

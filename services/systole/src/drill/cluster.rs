@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::cells::Role;
-use super::judge::judge;
+use super::judge::{Kept, judge};
 use super::servers::{CLUSTER, Programs, Server};
 use super::stage::{Found, Stage};
 use super::world::{Node, Wanted, World};
@@ -46,13 +46,13 @@ pub(crate) async fn run(
     leader(world).await?.crash(AWAY).await?;
     client.until_rest(&places).await;
     let recovered = since.elapsed();
-    let counts = judge(client.journal().as_ref(), &places, &world.effects()).await?;
+    let counts = judge(client.journal().as_ref(), &places, &world.effects(), Kept::Whole).await?;
     let asked = turns.saturating_add(counts.model_calls_repeated);
     let is_too_much = asked.saturating_mul(100) > turns.saturating_mul(MOST_OF_HUNDRED);
     let violations = is_too_much.then(|| format!("{asked} model calls for {turns} turns"));
     drop((planners, worker));
     let violations = violations.into_iter().collect();
-    Ok((stage, Found { reached, kills: 1, places, recovered, violations }))
+    Ok((stage, Found { reached, kills: 1, places, recovered, violations, ..Found::default() }))
 }
 
 /// Every turn is open at once.

@@ -10,6 +10,7 @@ use super::late::stopped;
 use super::outage::{self, Outage};
 use super::replay::replayed;
 use super::servers::Programs;
+use super::silent::silent;
 use super::stage::Outcome;
 use super::tail::{Restorer, tail_lost};
 use super::twice::twice;
@@ -32,6 +33,8 @@ pub(crate) enum Fault {
     Twice,
     /// A worker stands still past the deadline of its calls and then goes on.
     WorkerStopped,
+    /// A worker takes calls, keeps them alive and never answers.
+    WorkerSilent,
     /// A process's clock is ahead, or behind.
     ClockOff(Role, Clock),
     /// The server that leads the stream of a cluster of three is killed.
@@ -55,6 +58,7 @@ impl fmt::Display for Fault {
             }
             Self::Replayed => f.write_str("consumers/replayed/orders"),
             Self::Twice => f.write_str("deliveries/twice/orders"),
+            Self::WorkerSilent => f.write_str("worker/silent/orders"),
             Self::WorkerStopped => f.write_str("worker/past_deadline/stopped/bookings"),
             Self::ClockOff(role, Clock::Ahead) => write!(f, "{role}/clock_ahead/orders"),
             Self::ClockOff(role, Clock::Behind) => write!(f, "{role}/clock_behind/orders"),
@@ -63,9 +67,10 @@ impl fmt::Display for Fault {
     }
 }
 
-const ALL: [Fault; 17] = [
+const ALL: [Fault; 18] = [
     // The slowest first, so that others go on beside it.
     Fault::WorkerStopped,
+    Fault::WorkerSilent,
     Fault::LeaderKilled,
     Fault::Outage(Outage::NatsKilled),
     Fault::TailLost(Restorer::Lives),
@@ -100,6 +105,7 @@ impl Fault {
             | Self::Replayed
             | Self::Twice
             | Self::WorkerStopped
+            | Self::WorkerSilent
             | Self::ClockOff(..)
             | Self::LeaderKilled => None,
         }
@@ -120,6 +126,7 @@ pub(crate) async fn run(
         Fault::Replayed => replayed(programs, load.threads, folder).await?,
         Fault::Twice => twice(programs, load.threads, folder).await?,
         Fault::WorkerStopped => stopped(programs, load.threads, folder).await?,
+        Fault::WorkerSilent => silent(programs, load.threads, folder).await?,
         Fault::ClockOff(role, clock) => {
             clocks::off(programs, role, clock, load.threads, folder).await?
         }

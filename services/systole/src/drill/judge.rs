@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use invariants::check_at_rest;
+use invariants::{check_at_rest, check_left};
 use ports::BusError;
 use ports::journal::Journal;
 use proto::envelope::Envelope;
@@ -49,11 +49,22 @@ impl Counts {
     }
 }
 
+/// What the bus kept of the journals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// All of them.
+    #[default]
+    Whole,
+    /// It came back with an earlier copy.
+    WithoutTail,
+}
+
 /// Judges threads and the tool's file.
 pub(crate) async fn judge(
     journal: &dyn Journal,
     threads: &[ThreadRef],
     effects: &[String],
+    kept: Kept,
 ) -> Result<Counts, BusError> {
     let distinct: BTreeSet<&String> = effects.iter().collect();
     let mut counts = Counts {
@@ -63,7 +74,7 @@ pub(crate) async fn judge(
     };
     for place in threads {
         let history = history(journal, place).await?;
-        counts.add(place, &history, &distinct);
+        counts.add((place, &history), &distinct, kept);
     }
     Ok(counts)
 }
@@ -83,7 +94,12 @@ pub(crate) async fn history(
 }
 
 impl Counts {
-    fn add(&mut self, place: &ThreadRef, history: &[Placed], effects: &BTreeSet<&String>) {
+    fn add(
+        &mut self,
+        (place, history): (&ThreadRef, &[Placed]),
+        effects: &BTreeSet<&String>,
+        kept: Kept,
+    ) {
         let mut told = Told::default();
         for placed in history {
             told.read(&placed.record);
@@ -101,8 +117,11 @@ impl Counts {
             *count = count.saturating_add(1);
         }
         let thread = place.thread;
-        let violations = check_at_rest(history).into_iter();
-        self.violations.extend(violations.map(|violation| format!("{thread}: {violation}")));
+        let violations = match kept {
+            Kept::Whole => check_at_rest(history),
+            Kept::WithoutTail => check_left(history, true),
+        };
+        self.violations.extend(violations.iter().map(|violation| format!("{thread}: {violation}")));
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! Reading order: [`command`] · [`cells`]: what is killed where · [`cell`]: one of them, in rounds, by its
 //! [`client`] and its [`people`] · [`fault`]: what else happens: [`outage`], [`tail`], [`replay`], [`twice`],
-//! [`late`], [`clocks`], [`cluster`] · [`stage`], [`world`], [`servers`]: processes of a row · [`judge`],
+//! [`late`], [`silent`],
+//! [`clocks`], [`cluster`] · [`stage`], [`world`], [`servers`]: processes of a row · [`judge`],
 //! [`after`]: what is counted · [`report`]: the matrix
 
 mod after;
@@ -22,7 +23,9 @@ mod proxy;
 mod replay;
 mod report;
 pub(crate) mod servers;
+mod silent;
 mod stage;
 mod tail;
 mod twice;
+mod wire;
 pub(crate) mod world;

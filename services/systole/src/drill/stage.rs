@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::client::Client;
-use super::judge::{Counts, judge};
+use super::judge::{Counts, Kept, judge};
 use super::servers::Programs;
 use super::world::World;
 use crate::failure::Failure;
@@ -44,6 +44,7 @@ pub(crate) struct Found {
     pub(crate) kills: usize,
     pub(crate) places: Vec<ThreadRef>,
     pub(crate) recovered: Duration,
+    pub(crate) kept: Kept,
     /// Broken promises that only the row knows of.
     pub(crate) violations: Vec<String>,
 }
@@ -69,9 +70,9 @@ impl Stage {
 
     /// Judges the threads and removes the folder, unless something went wrong.
     pub(crate) async fn close(self, name: String, found: Found) -> Result<Outcome, Failure> {
-        let Found { reached, kills, places, recovered, violations } = found;
+        let Found { reached, kills, places, recovered, kept, violations } = found;
         let mut counts =
-            judge(self.client.journal().as_ref(), &places, &self.world.effects()).await?;
+            judge(self.client.journal().as_ref(), &places, &self.world.effects(), kept).await?;
         counts.violations.extend(violations);
         let outcome = Outcome {
             cell: name,

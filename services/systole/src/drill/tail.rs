@@ -8,6 +8,7 @@ use proto::ids::ThreadRef;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::cells::Role;
+use super::judge::{Kept, judge};
 use super::outage::until_booked;
 use super::servers::Programs;
 use super::stage::{Found, Stage};
@@ -57,7 +58,10 @@ pub(crate) async fn tail_lost(
     let reached = is_ready && heir.is_some() == loss.kills() && loss.is_restored().await?;
     let kills = usize::from(heir.is_some());
     drop((planner, worker, heir));
-    Ok((stage, Found { reached, kills, places, recovered, ..Found::default() }))
+    Ok((
+        stage,
+        Found { reached, kills, places, recovered, kept: Kept::WithoutTail, ..Found::default() },
+    ))
 }
 
 async fn until_gone(node: &mut Node) -> bool {
@@ -160,7 +164,7 @@ impl Loss<'_> {
 
     async fn is_restored(&self) -> Result<bool, Failure> {
         let journal = self.stage.client.journal().as_ref();
-        Ok(super::judge::judge(journal, self.places, &[]).await?.restored > 0)
+        Ok(judge(journal, self.places, &[], Kept::WithoutTail).await?.restored > 0)
     }
 }
 

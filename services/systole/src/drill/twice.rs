@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use service_runtime::tasks::TaskSet;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::cells::Role;
 use super::servers::Programs;
 use super::stage::{Found, Stage};
+use super::wire::{Wire, delivery_count};
 use super::world::Wanted;
 use crate::failure::Failure;
 
@@ -51,14 +50,13 @@ struct Intruder {
 impl Intruder {
     async fn start(port: u16) -> Result<Self, Failure> {
         let failed = |error: io::Error| Failure::other("a client of the drill", error);
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.map_err(failed)?;
-        let hello = b"CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB _INBOX.> 1\r\n";
-        stream.write_all(hello).await.map_err(failed)?;
+        let mut wire = Wire::connect(port).await.map_err(failed)?;
+        wire.say("SUB _INBOX.> 1\r\n").await.map_err(failed)?;
         let again = Arc::new(AtomicU64::new(0));
         let mut tasks = TaskSet::new();
         let counted = Arc::clone(&again);
         tasks.start("intruder", async move {
-            if let Err(error) = intrude(stream, &counted).await {
+            if let Err(error) = intrude(wire, &counted).await {
                 tracing::warn!(%error, "deliveries are not handed out twice any more");
             }
         });
@@ -66,72 +64,15 @@ impl Intruder {
     }
 }
 
-async fn intrude(mut stream: TcpStream, again: &AtomicU64) -> io::Result<()> {
-    let (reading, mut writing) = stream.split();
-    let mut reading = BufReader::new(reading);
-    let mut line = String::new();
+async fn intrude(mut wire: Wire, again: &AtomicU64) -> io::Result<()> {
     loop {
-        line.clear();
-        if reading.read_line(&mut line).await? == 0 {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
-        }
-        if line.starts_with("PING") {
-            writing.write_all(b"PONG\r\n").await?;
-        }
-        let Some(message) = Message::read(&line) else { continue };
-        let mut body = vec![0; message.bytes.saturating_add(2)];
-        reading.read_exact(&mut body).await?;
-        let Some(delivery) = message.delivery else { continue };
+        let delivery = wire.delivery().await?;
         match delivery_count(&delivery) {
-            Some(1) => {
-                let back = format!("PUB {delivery} 4\r\n-NAK\r\n");
-                writing.write_all(back.as_bytes()).await?;
-            }
+            Some(1) => wire.say(&format!("PUB {delivery} 4\r\n-NAK\r\n")).await?,
             Some(_) => {
                 again.fetch_add(1, Ordering::Relaxed);
             }
             None => {}
         }
-    }
-}
-
-/// `MSG subject sid [reply] bytes`, or `HMSG subject sid [reply] header-bytes bytes`.
-#[derive(Debug, PartialEq, Eq)]
-struct Message {
-    delivery: Option<String>,
-    bytes: usize,
-}
-
-impl Message {
-    fn read(line: &str) -> Option<Self> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if !["MSG", "HMSG"].contains(words.first()?) {
-            return None;
-        }
-        let bytes = words.last()?.parse().ok()?;
-        let delivery = words.iter().find(|word| word.starts_with("$JS.ACK.SY_"));
-        Some(Self { delivery: delivery.map(|word| (*word).to_owned()), bytes })
-    }
-}
-
-/// `$JS.ACK.<stream>.<consumer>.<count>. …`.
-fn delivery_count(reply: &str) -> Option<u64> {
-    reply.split('.').nth(4)?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_delivery_is_told_from_an_answer() {
-        let reply = "$JS.ACK.SY_0.planner_in.1.7.3.1700000000000000000.0";
-        let delivery = Message { delivery: Some(reply.to_owned()), bytes: 42 };
-        let line = format!("HMSG sy.0.a.b.in 1 {reply} 12 42\r\n");
-        assert_eq!(Message::read(&line), Some(delivery));
-        assert_eq!(delivery_count(reply), Some(1));
-        let answer = Message { delivery: None, bytes: 5 };
-        assert_eq!(Message::read("MSG _INBOX.x 1 5\r\n"), Some(answer));
-        assert_eq!(Message::read("+OK\r\n"), None);
     }
 }
