@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::agent::Protocol;
 use crate::error_code::ErrorCode;
 use crate::fact::Usage;
-use crate::ids::{AgentName, ToolName};
+use crate::ids::{AgentName, TenantId, ToolName};
 use crate::notice::Deadline;
 use crate::transcript::Transcript;
 
@@ -62,6 +62,12 @@ pub struct ModelRequest {
     /// Limit of the reply, in tokens.
     #[serde(default)]
     pub max_completion_tokens: Option<u32>,
+    /// For whom; never sent, for limits that tenants share.
+    #[serde(skip)]
+    pub tenant: Option<TenantId>,
+    /// A guess at its tokens; never sent.
+    #[serde(skip)]
+    pub likely_tokens: u64,
     /// How often it was asked in vain before, each time with retries; never sent, for people.
     #[serde(skip)]
     pub failed_rounds: u32,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
+use ports::admission::{Admission, NotAdmitted, Permit, Went, Wish};
 use ports::clock::{Clock, Ids};
 use ports::model::{Ear, Model, Reply as ReplyStream};
 use proto::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest};
@@ -29,7 +30,11 @@ pub struct OpenAiModel {
     ids: Arc<dyn Ids>,
     tell: Option<Tell>,
     watch: Option<Watch>,
+    admission: Option<Arc<dyn Admission>>,
 }
+
+/// Tokens of a reply whose length nobody has limited.
+const LIKELY_REPLY: u64 = 300;
 
 /// Takes words for whoever watches.
 type Tell = Box<dyn Fn(&str) + Send + Sync>;
@@ -105,6 +110,7 @@ impl OpenAiModel {
             ids,
             tell: None,
             watch: None,
+            admission: None,
         })
     }
 
@@ -112,6 +118,12 @@ impl OpenAiModel {
     #[must_use]
     pub fn telling(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { tell: Some(Box::new(tell)), ..self }
+    }
+
+    /// The same; each request waits until it is let through.
+    #[must_use]
+    pub fn admitted_by(self, admission: Arc<dyn Admission>) -> Self {
+        Self { admission: Some(admission), ..self }
     }
 
     /// The same; `watch` is told which endpoints are asked, first of all of them.
@@ -143,13 +155,18 @@ impl OpenAiModel {
         let began = Instant::now();
         let mut attempt = 1;
         loop {
+            let mut place = self.place(target, (request, model), ear).await?;
             let error = match self.attempt(target, request, model).await {
                 Ok(reply) => {
                     self.note(target, None).await;
-                    return Ok(reply);
+                    return Ok(reply.holding(place));
                 }
                 Err(error) => endpoint.without_key(error),
             };
+            if let (Some(place), Some(429)) = (&mut place, error.status) {
+                place.went(Went::Throttled(error.retry_after));
+            }
+            drop(place);
             self.note(target, Some(&error)).await;
             let jitter = |most| self.ids.jitter(most);
             let pause = retry::pause(&error, attempt, &endpoint.patience, &jitter);
@@ -171,6 +188,24 @@ impl OpenAiModel {
             }
             attempt += 1;
         }
+    }
+
+    /// Waits for a place, where places are given.
+    async fn place(
+        &self,
+        target: &Target,
+        (request, model): (&ModelRequest, &str),
+        ear: &dyn Ear,
+    ) -> Result<Option<Box<dyn Permit>>, NoReply> {
+        let Some(admission) = &self.admission else { return Ok(None) };
+        let wish = Wish {
+            endpoint: target.endpoint.base_url.clone(),
+            model: model.to_owned(),
+            tenant: request.tenant.clone(),
+            tokens: likely_tokens(request),
+        };
+        let place = admission.admit(&wish, ear).await;
+        place.map(Some).map_err(|not| NoReply::Failed(not_admitted(&not)))
     }
 
     /// Every model at every endpoint, in order, until one has a first event.
@@ -339,6 +374,7 @@ fn into_stream(reply: Box<Reply>, endpoint: Endpoint, model: String) -> ReplyStr
     let next = |(mut reply, endpoint, model): (Box<Reply>, Endpoint, String)| async move {
         let mut signal = reply.next().await?.map_err(|error| endpoint.without_key(error));
         if let Ok(ModelEvent::End(end)) = &mut signal {
+            reply.answered(end.usage.map(|usage| usage.tokens()));
             end.model.get_or_insert_with(|| model.clone());
         }
         Some((signal, (reply, endpoint, model)))
@@ -354,6 +390,22 @@ fn text_of(
     let rules = endpoint.profile.rules();
     let body = wire::render(request, Some(model), &rules);
     to_raw_value(&body).map_err(|error| unwritable(&error))
+}
+
+/// A guess at what a request takes with its reply, for whoever shares out tokens.
+fn likely_tokens(request: &ModelRequest) -> u64 {
+    let reply = request.max_completion_tokens.map_or(LIKELY_REPLY, u64::from);
+    request.likely_tokens.saturating_add(reply)
+}
+
+/// The endpoint did nothing wrong, and was not asked.
+fn not_admitted(not: &NotAdmitted) -> ModelError {
+    ModelError {
+        kind: ModelErrorKind::HttpError,
+        retryable: true,
+        message: not.to_string(),
+        ..nowhere()
+    }
 }
 
 fn waiting(because: String, at_most: Duration) -> Notice {

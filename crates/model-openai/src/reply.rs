@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::future::pending;
 
+use ports::admission::{Permit, Went};
 use proto::notice::Deadline;
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
@@ -21,6 +22,8 @@ pub(crate) struct Reply {
     deadlines: Deadlines,
     started: Instant,
     last_chunk: Instant,
+    /// Falls free when the reply is over or dropped.
+    place: Option<Box<dyn Permit>>,
 }
 
 impl Reply {
@@ -38,6 +41,20 @@ impl Reply {
             deadlines,
             started,
             last_chunk: started,
+            place: None,
+        }
+    }
+
+    /// The same with the place that it takes.
+    pub(crate) fn holding(mut self: Box<Self>, place: Option<Box<dyn Permit>>) -> Box<Self> {
+        self.place = place;
+        self
+    }
+
+    /// It has come to its end, and took so many tokens.
+    pub(crate) fn answered(&mut self, tokens: Option<u64>) {
+        if let Some(mut place) = self.place.take() {
+            place.went(Went::Answered(tokens));
         }
     }
 

@@ -58,6 +58,8 @@ pub fn request(
         tools: toolbox.offered(agent),
         temperature: agent.temperature,
         max_completion_tokens: None,
+        tenant: Some(thread.place.tenant.clone()),
+        likely_tokens: 0,
         failed_rounds: 0,
     };
     request.head = head(thread, agent, &request.tools);
@@ -70,6 +72,7 @@ pub fn request(
     }
     request.transcript = Transcript::new(fitted.entries)?;
     let tokens = request_tokens(&request);
+    request.likely_tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
     if tokens > limit { Err(PromptError::TooLarge { tokens, limit }) } else { Ok(request) }
 }
 
@@ -259,6 +262,29 @@ pub fn block_tokens(request: &ModelRequest) -> Vec<(String, usize)> {
     counts.push(("conversation".to_owned(), entries_tokens(request.transcript.entries())));
     counts.extend(request.tail.iter().map(count));
     counts
+}
+
+/// How much of a request is the beginning of the one before it, byte by byte as a provider reads
+/// them: its cache can use that much. In bytes, of all.
+pub fn shared_prefix(before: &ModelRequest, request: &ModelRequest) -> (usize, usize) {
+    let (before, request) = (as_read(before), as_read(request));
+    let same = before.bytes().zip(request.bytes()).take_while(|(a, b)| a == b).count();
+    (same, request.len())
+}
+
+/// Providers put tools before the conversation.
+fn as_read(request: &ModelRequest) -> String {
+    let mut text = String::new();
+    let mut add = |part: serde_json::Result<String>| text.push_str(&part.unwrap_or_default());
+    if request.protocol == Protocol::Native {
+        add(serde_json::to_string(&request.tools));
+    }
+    add(serde_json::to_string(&request.head));
+    for entry in request.transcript.entries() {
+        add(serde_json::to_string(entry));
+    }
+    add(serde_json::to_string(&request.tail));
+    text
 }
 
 /// Lines of the active run, for summaries outside the prompt.

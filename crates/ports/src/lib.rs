@@ -7,6 +7,7 @@
 //! Reading order: [`journal`] · [`queues`] · [`append`] · [`inputs`] · [`live`] · [`working_memory`] ·
 //! [`artifacts`] · [`registry`] · [`freezes`] · [`model`] · [`clock`] · [`deployment`]
 
+pub mod admission;
 pub mod append;
 pub mod artifacts;
 pub mod clock;

@@ -54,6 +54,10 @@ impl Keys {
         format!("{}:{{tool/{tool}}}:probe", self.prefix)
     }
 
+    pub(crate) fn cell(&self, name: &str) -> String {
+        format!("{}:{{cell/{name}}}", self.prefix)
+    }
+
     pub(crate) fn active(&self) -> String {
         format!("{}:active", self.prefix)
     }

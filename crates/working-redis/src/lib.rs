@@ -29,9 +29,10 @@
 //! - [`settings`], `link`: how to get there, and back after a loss
 //! - [`facts`]: what the server says of itself
 //! - `keys`, `scripts`: what lies where, and how it changes in one step
-//! - `memory`: the port
+//! - `memory`, `cells`: the ports
 //! - `failures`: what a failure means to the caller
 
+mod cells;
 pub mod facts;
 mod failures;
 mod keys;

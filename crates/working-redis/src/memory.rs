@@ -32,8 +32,8 @@ const START_PAUSE: Duration = Duration::from_millis(250);
 /// Working memory over Redis; clones share the connection.
 #[derive(Clone, Debug)]
 pub struct RedisMemory {
-    link: Arc<Link>,
-    keys: Keys,
+    pub(crate) link: Arc<Link>,
+    pub(crate) keys: Keys,
     settings: Arc<Settings>,
 }
 
@@ -156,14 +156,14 @@ fn check_version(facts: &Facts) -> Result<(), BusError> {
     }
 }
 
-fn script(text: &str, keys: &[&str]) -> Cmd {
+pub(crate) fn script(text: &str, keys: &[&str]) -> Cmd {
     let mut command = redis::cmd("EVAL");
     command.arg(text).arg(keys.len()).arg(keys);
     command
 }
 
 /// Whole milliseconds, at least one.
-fn span(keep: Duration) -> i64 {
+pub(crate) fn span(keep: Duration) -> i64 {
     millis(keep.min(LONGEST)).max(1)
 }
 
@@ -174,7 +174,7 @@ fn check_size(bytes: usize) -> Result<(), BusError> {
     Ok(())
 }
 
-fn strange(key: &str, why: &dyn std::fmt::Display) -> BusError {
+pub(crate) fn strange(key: &str, why: &dyn std::fmt::Display) -> BusError {
     BusError::Corrupt(format!("the key `{key}` holds what nobody wrote there: {why}"))
 }
 

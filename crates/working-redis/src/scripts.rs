@@ -45,3 +45,18 @@ redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -ARGV[3] - 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return 1";
+
+/// Reads a value with the server's time: key. Answers `{value, seconds, microseconds}`.
+pub(crate) const READ_CELL: &str = "\
+local now = redis.call('TIME')
+return {redis.call('GET', KEYS[1]), now[1], now[2]}";
+
+/// Puts a value in the place of another: key; `1` where there was one, it, the new one,
+/// milliseconds. Answers whether it was still there.
+pub(crate) const SWAP_CELL: &str = "\
+local kept = redis.call('GET', KEYS[1])
+if ARGV[1] == '1' then
+if kept ~= ARGV[2] then return 0 end
+elseif kept then return 0 end
+redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
+return 1";

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use invariants::Violation;
 use planner_core::phase::{Phase, path};
+use planner_core::prompt::tokens;
 use prometheus::{
     Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
 };
@@ -12,6 +13,8 @@ use proto::fact::{EndReason, Fact, Outcome, RunFinished, Usage, Verification};
 use proto::notice::Deadline;
 use service_runtime::metrics::Maker;
 
+/// Tokens of reasoning that the prompt asks to stay below.
+const LONG_THOUGHT: usize = 500;
 const TURNS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 50.0];
 const TOKENS: &[f64] =
     &[256.0, 1024.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0, 262_144.0, 1_048_576.0];
@@ -152,7 +155,10 @@ impl Metrics {
                     self.abnormal_ends.with_label_values(&[reason]).inc();
                 }
             }
-            Tally::Turn(usage) => {
+            Tally::Turn(usage, thought) => {
+                if thought > LONG_THOUGHT {
+                    self.delays.long_reasonings.inc();
+                }
                 self.context_tokens.observe(whole(usage.prompt_tokens));
                 self.completion_tokens.inc_by(usage.completion_tokens);
                 self.spent_usd.add(whole(usage.micro_usd.unwrap_or(0)) / 1e6);
@@ -194,6 +200,7 @@ impl Metrics {
 struct Delays {
     deadlines: IntCounterVec,
     endpoint_rests: IntGaugeVec,
+    long_reasonings: IntCounter,
 }
 
 impl Delays {
@@ -203,6 +210,10 @@ impl Delays {
         Self {
             deadlines: make.counters("model_deadlines_total", late, &["deadline"]),
             endpoint_rests: make.gauges("model_endpoint_rests", rests, &["endpoint"]),
+            long_reasonings: make.counter(
+                "long_reasonings_total",
+                "Replies whose reasoning was longer than the prompt asks for.",
+            ),
         }
     }
 }
@@ -265,8 +276,14 @@ impl Source {
 /// What a fact adds, taken before it is appended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tally {
-    Run { turns: u32, outcome: Outcome, reason: &'static str, verified: Option<&'static str> },
-    Turn(Usage),
+    Run {
+        turns: u32,
+        outcome: Outcome,
+        reason: &'static str,
+        verified: Option<&'static str>,
+    },
+    /// What it cost, and the tokens of its reasoning.
+    Turn(Usage, usize),
     Doubt,
     Parked,
     Nothing,
@@ -281,7 +298,7 @@ impl Tally {
                 reason: reason(finished),
                 verified: finished.verification.as_ref().map(verified_name),
             },
-            Fact::TurnCompleted(turn) => Self::Turn(turn.usage),
+            Fact::TurnCompleted(turn) => Self::Turn(turn.usage, tokens(&turn.reasoning)),
             Fact::CallClosed { observation } if observation.code == Some(ErrorCode::InDoubt) => {
                 Self::Doubt
             }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::{Admissions, LocalCells};
 use bus_sqlite::{Durability, FreezeFolder, Options, SqliteBus};
 use gateway::{Gateway, GatewayPorts};
 use model_openai::{Endpoint, OpenAiModel};
@@ -178,9 +179,11 @@ impl Store {
         instance: InstanceId,
     ) -> Result<Vec<String>, Failure> {
         let (mut models, mut words) = (BTreeMap::new(), Vec::new());
+        let admissions = self.admissions(engine);
         for member in &staff.members {
             let (endpoint, said) = endpoint_of(engine, member).await?;
             let (model, notices) = (ask(ports, vec![endpoint])?, self.notices.clone());
+            let model = model.admitted_by(Arc::<Admissions>::clone(&admissions));
             // Its silence is told to whoever watches.
             let model: Arc<dyn Model> = Arc::new(model.telling(move |words| notices.say(words)));
             models.insert(member.loaded.agent.name.clone(), model);
@@ -226,6 +229,16 @@ impl Store {
         let config = Config { grace: GRACE, spans, snapshots: SNAPSHOTS, ..Config::new(instance) };
         let planner = Planner::new(ports, book, config);
         engine.start("planner", planner.run(engine.shutdown()));
+    }
+
+    /// Its models are asked as often as they take it; what they take is learned by this process.
+    fn admissions(&self, engine: &mut Engine) -> Arc<Admissions> {
+        let (clock, ids) = (Arc::clone(&self.ports.clock), Arc::clone(&self.ports.ids));
+        let cells = Arc::new(LocalCells::new(Arc::clone(&clock)));
+        let settings = admission::Settings::default();
+        let admissions = Arc::new(Admissions::new(cells, clock, ids, settings));
+        engine.start_background("admission", Arc::clone(&admissions).settle());
+        admissions
     }
 
     /// What its parts say to whoever watches.

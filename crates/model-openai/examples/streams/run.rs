@@ -246,6 +246,8 @@ fn request(case: &Case, entries: Vec<Entry>) -> anyhow::Result<ModelRequest> {
         temperature: None,
         fallbacks: Vec::new(),
         max_completion_tokens: None,
+        tenant: None,
+        likely_tokens: 0,
         failed_rounds: 0,
     })
 }

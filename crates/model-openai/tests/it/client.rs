@@ -65,6 +65,8 @@ pub(crate) fn request() -> ModelRequest {
         temperature: None,
         fallbacks: Vec::new(),
         max_completion_tokens: None,
+        tenant: None,
+        likely_tokens: 0,
         failed_rounds: 0,
     }
 }

@@ -1,9 +1,12 @@
 //! What is told while a request is made: why it waits, which deadline ran out, who is asked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use model_openai::EndpointState;
+use ports::admission::{Admission, NotAdmitted, Permit, Went, Wish};
 use ports::model::{Deaf, Ear, Model as _};
 use proto::model::ModelRequest;
 use proto::notice::{Deadline, Next, Notice};
@@ -88,4 +91,55 @@ async fn whoever_watches_endpoints_hears_that_one_rests_and_works_again() {
     drop(model.ask(&request(), &Deaf).await.unwrap());
     let heard: Vec<_> = std::iter::from_fn(|| states.try_recv().ok()).collect();
     assert_eq!(heard, [EndpointState::Works, EndpointState::Rests, EndpointState::Works]);
+}
+
+/// Gives every place, and tells how each request went.
+struct Counting(UnboundedSender<String>);
+
+#[derive(Debug)]
+struct Place(UnboundedSender<String>, Went);
+
+#[async_trait]
+impl Admission for Counting {
+    async fn admit(&self, wish: &Wish, _: &dyn Ear) -> Result<Box<dyn Permit>, NotAdmitted> {
+        self.0.send(format!("{} for {:?}", wish.model, wish.tenant)).unwrap();
+        Ok(Box::new(Place(self.0.clone(), Went::Dropped)))
+    }
+}
+
+impl Permit for Place {
+    fn went(&mut self, went: Went) {
+        self.1 = went;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.send(format!("{:?}", self.1)).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn every_request_has_a_place_and_says_how_it_went() {
+    let limit = status("429 Too Many", "retry-after: 0\r\n", "");
+    let counted = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}],\
+                   \"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n";
+    let answers = vec![(limit, Then::Close), (stream(counted), Then::Close)];
+    let server = Server::start(answers).await;
+    let (said, heard) = unbounded_channel();
+    let model = model(vec![endpoint(&server)]).admitted_by(Arc::new(Counting(said)));
+    drop(model.ask(&request(), &Deaf).await.unwrap().collect::<Vec<_>>().await);
+    drop(model.ask(&request(), &Deaf).await.unwrap());
+    drop(model);
+    assert_eq!(
+        told(heard),
+        [
+            "m for None",
+            "Throttled(Some(0ns))",
+            "m for None",
+            "Answered(Some(9))",
+            "m for None",
+            "Dropped"
+        ]
+    );
 }

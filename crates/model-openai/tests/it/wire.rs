@@ -54,6 +54,8 @@ fn request(protocol: Protocol) -> ModelRequest {
         temperature: Some(0.5),
         fallbacks: Vec::new(),
         max_completion_tokens: Some(9),
+        tenant: None,
+        likely_tokens: 0,
         failed_rounds: 0,
     }
 }

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 use planner_core::Thread;
-use planner_core::prompt::{PromptError, block_tokens, request, request_tokens, token_limit};
+use planner_core::prompt::{
+    PromptError, block_tokens, request, request_tokens, shared_prefix, token_limit,
+};
 use planner_core::thread::{Logged, Run};
 use proptest::prelude::*;
 use proto::agent::{Agent, Protocol};
@@ -239,6 +241,26 @@ fn the_head_stays_the_same_for_several_turns() {
         .collect();
     let changes = heads.windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert!(changes <= 6, "the head changed {changes} times in 20 turns");
+}
+
+#[test]
+fn most_of_a_request_is_the_beginning_of_the_one_before() {
+    for protocol in [Protocol::Native, Protocol::Contract] {
+        for length in [20, 400, 1500] {
+            let results: Vec<String> =
+                (0..10).map(|n| format!("{n} ").repeat(length / 2)).collect();
+            let agent = Agent { protocol, ..agent("main") };
+            let of = |turns: usize| {
+                request(&thread("Fix web.", &results[..turns]), &agent, &toolbox()).unwrap()
+            };
+            let pairs = (1..=10).map(|turns| shared_prefix(&of(turns - 1), &of(turns)));
+            let (same, all) = pairs.fold((0, 0), |(a, b), (same, all)| (a + same, b + all));
+            assert!(
+                same * 10 > all * 8,
+                "{protocol:?}, results of {length}: {same} of {all} bytes"
+            );
+        }
+    }
 }
 
 #[test]

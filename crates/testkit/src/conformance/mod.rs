@@ -12,7 +12,7 @@
 //! and fading times should be fractions of a second. No rule fails because a machine is slow.
 //!
 //! [`journal`] · [`schedules`] · [`queues`] · [`live`] · [`artifacts`] · [`registry`] ·
-//! [`freezes`] · [`working_memory`]
+//! [`freezes`] · [`working_memory`] · [`shared_cells`]
 
 pub mod artifacts;
 pub mod freezes;
@@ -22,6 +22,7 @@ pub mod live;
 pub mod queues;
 pub mod registry;
 pub mod schedules;
+pub mod shared_cells;
 pub mod working_memory;
 
 use std::fmt;

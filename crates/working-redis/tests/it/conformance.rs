@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ports::working_memory::WorkingMemory;
-use testkit::conformance::{MemoryHarness, MemoryWorld, working_memory};
+use testkit::conformance::{MemoryHarness, MemoryWorld, shared_cells, working_memory};
 use testkit::servers::require_server;
 use working_redis::{RedisMemory, Settings};
 
@@ -47,6 +47,9 @@ impl MemoryWorld for World {
 }
 
 async fn judge(server: Server) {
+    let cells = || RedisMemory::connect(server.settings());
+    let (one, other) = (Arc::new(cells().await.unwrap()), Arc::new(cells().await.unwrap()));
+    assert_eq!(shared_cells::broken_rules(one, other).await, Vec::<String>::new());
     let report = working_memory::all(&Harness { server, worlds: AtomicUsize::new(0) }).await;
     assert!(report.is_clean(), "{report}");
     assert_eq!(report.skipped, vec![], "{report}");

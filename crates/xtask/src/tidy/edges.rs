@@ -99,7 +99,7 @@ fn may_see(member: &str) -> Option<fn(&str) -> bool> {
         "proto" => Some(|_| false),
         "ports" | "xtask" => Some(|name| name == "proto"),
         "rehearsal" => Some(|name| ["argument-check", "definitions", "proto"].contains(&name)),
-        "service-runtime" => Some(sees_ports),
+        "admission" | "service-runtime" => Some(sees_ports),
         "testkit" => Some(|name| sees_ports(name) || name == "invariants"),
         "planner" => Some(|name| {
             let own = ["planner-core", "memory-core", "invariants"];

@@ -4,18 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::StreamExt as _;
 use ports::live::Subscription;
 use ports::model::{Ear, Model, Reply};
 use proto::fact::{Fact, Usage};
+use proto::input::InputBody;
 use proto::live::LiveWord;
-use proto::model::{Finish, ModelError, ModelErrorKind, ModelRequest};
+use proto::model::{Finish, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
 use proto::notice::{Deadline, Next, Notice};
 use proto::record::Record;
 use serde_json::Map;
 use testkit::model::{ScriptedModel, Step, call, end, text};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
-use crate::world::World;
+use crate::world::{World, message};
 
 /// A model that keeps every request it was asked, as text, and fails first.
 #[derive(Clone, Default)]
@@ -120,4 +123,55 @@ async fn a_reply_costs_what_the_model_costs_that_gave_it() {
     };
     let Usage { prompt_tokens, micro_usd, .. } = turn.usage;
     assert_eq!(micro_usd, Some(prompt_tokens), "a thousand billionths a token");
+}
+
+/// A reply that never ends and notes when it is dropped.
+struct Endless(tokio::sync::watch::Sender<Option<Instant>>);
+
+struct Dropped(tokio::sync::watch::Sender<Option<Instant>>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.send_replace(Some(Instant::now()));
+    }
+}
+
+#[async_trait]
+impl Model for Endless {
+    async fn ask(&self, request: &ModelRequest, _: &dyn Ear) -> Result<Reply, ModelError> {
+        if request.transcript.entries().len() > 1 {
+            let events = [text("Understood."), end(Finish::Stop)].map(|step| match step {
+                Step::Event(event) => Ok(event),
+                Step::Wait(_) | Step::Break(_) => unreachable!("two events"),
+            });
+            return Ok(futures_util::stream::iter(events).boxed());
+        }
+        let held = Dropped(self.0.clone());
+        let words = futures_util::stream::unfold(held, |held| async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Some((Ok(ModelEvent::Text { delta: "word ".to_owned() }), held))
+        });
+        Ok(words.boxed())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_closes_the_stream_at_once_and_the_thread_goes_on() {
+    let (note, dropped) = tokio::sync::watch::channel(None);
+    let mut world = World::new(Endless(note)).await;
+    world.planner("planner-a", 1);
+    world.message("1", "go").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let stopped = Instant::now();
+    world.say("2", InputBody::Interrupt(message("the other thing"))).await;
+    let finished = world.until_finished().await;
+    let closed = dropped.borrow().unwrap().duration_since(stopped);
+    assert!(closed < Duration::from_millis(200), "{closed:?}");
+    assert!(stopped.elapsed() < Duration::from_secs(1), "{:?}", stopped.elapsed());
+    assert_eq!(finished.answer, "Understood.");
+    let is_seal = |record: &Record| matches!(record, Record::Fact(Fact::TurnSealed(_)));
+    let Record::Fact(Fact::TurnSealed(sealed)) = world.until("the seal", is_seal).await else {
+        panic!("no seal")
+    };
+    assert!(sealed.text.starts_with("word word"), "{sealed:?}");
 }

@@ -168,6 +168,15 @@ pub(crate) struct PlannerFlags {
     /// Model requests open at once.
     #[arg(long, value_name = "N")]
     pub(crate) max_turns: Option<String>,
+    /// Requests a minute that each model takes, shared by all planners; 0: it is learned.
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) model_requests_per_min: Option<String>,
+    /// Tokens a minute that each model takes, both ways; 0: no limit.
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) model_tokens_per_min: Option<String>,
+    /// Requests of each model that may be open at once, of all planners; 0: no limit.
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) model_open_requests: Option<String>,
     /// A file with what models cost; the agents' own files win over it.
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<String>,
@@ -190,6 +199,9 @@ impl PlannerFlags {
             ("model", self.model.clone()),
             ("base_url", self.base_url.clone()),
             ("max_turns", self.max_turns.clone()),
+            ("model_requests_per_min", self.model_requests_per_min.clone()),
+            ("model_tokens_per_min", self.model_tokens_per_min.clone()),
+            ("model_open_requests", self.model_open_requests.clone()),
             ("prices", self.prices.clone()),
             ("keep_runs", self.keep_runs.clone()),
         ];
@@ -281,6 +293,9 @@ mod tests {
             model: None,
             base_url: None,
             max_turns: None,
+            model_requests_per_min: None,
+            model_tokens_per_min: None,
+            model_open_requests: None,
             prices: None,
             keep_runs: None,
             bus: bus.clone(),

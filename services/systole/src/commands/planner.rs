@@ -41,7 +41,7 @@ pub(crate) async fn planner(context: &Context, flags: &PlannerFlags) -> Result<E
         process.unless_asked(Servers::connect(&settings.bus, "planner", &switch)).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };
     let servers = servers.skewed(skew);
-    let planner = servers.planner(&settings, AgentBook::new(agents), metrics)?;
+    let planner = servers.planner(&settings, AgentBook::new(agents), metrics, &mut tasks)?;
     servers.guard(&process.health);
     let shutdown = Shutdown::new();
     process.run(planner.run(shutdown.clone()), shutdown).await

@@ -52,6 +52,14 @@ pub(crate) struct Life {
     pub(crate) grace: Duration,
 }
 
+/// What each model at each endpoint allows; absent: it is learned from refusals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ModelLimits {
+    pub(crate) requests: Option<u64>,
+    pub(crate) tokens: Option<u64>,
+    pub(crate) open: Option<u64>,
+}
+
 /// Of a planner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlannerSettings {
@@ -61,6 +69,8 @@ pub(crate) struct PlannerSettings {
     pub(crate) model: Option<String>,
     pub(crate) base_url: Option<String>,
     pub(crate) api_key: Option<String>,
+    /// What each model allows, shared by all planners.
+    pub(crate) limits: ModelLimits,
     /// A file with what models cost.
     pub(crate) prices: Option<PathBuf>,
     pub(crate) max_turns: usize,
@@ -224,6 +234,7 @@ impl<'a> Reader<'a> {
             model: self.text("model"),
             base_url: None,
             api_key: None,
+            limits: self.limits(),
             prices: self.text("prices").map(PathBuf::from),
             max_turns: usize::try_from(max_turns).unwrap_or(usize::MAX),
             keep_runs: u32::try_from(keep_runs).ok().filter(|runs| *runs > 0),
@@ -300,6 +311,16 @@ impl<'a> Reader<'a> {
             self.problem("keys", "a key", "none in the file", fix);
         }
         keys
+    }
+
+    fn limits(&mut self) -> ModelLimits {
+        let mut limit =
+            |name| Some(self.whole(name, 0, u64::from(u32::MAX))).filter(|most| *most > 0);
+        ModelLimits {
+            requests: limit("model_requests_per_min"),
+            tokens: limit("model_tokens_per_min"),
+            open: limit("model_open_requests"),
+        }
     }
 
     fn truth(&mut self, name: &str) -> bool {

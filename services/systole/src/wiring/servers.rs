@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::{Admissions, Limits, LocalCells};
 pub(crate) use bus_nats::bare::Bare;
 pub(crate) use bus_nats::watch::Seen;
 use bus_nats::{ConnectError, Login, NatsBus, Settings};
@@ -13,6 +14,7 @@ use gateway::Gateway;
 use model_openai::{Endpoint, EndpointState};
 use planner::{AgentBook, Config, Planner};
 use ports::BusError;
+use ports::admission::SharedCells;
 use ports::freezes::Freezes;
 use ports::model::Model;
 use ports::registry::Registry;
@@ -22,6 +24,7 @@ use proto::ids::Partition;
 use proto::tool::Registration;
 use service_runtime::health::Health;
 use service_runtime::shutdown::Shutdown;
+use service_runtime::tasks::TaskSet;
 use worker::{Worker, WorkerConfig};
 use working_redis::RedisMemory;
 
@@ -33,7 +36,7 @@ use crate::models::ModelByAgent;
 use crate::nodes::kill::KillSwitch;
 use crate::nodes::kill_ports::with_switch;
 use crate::nodes::memoryless::NoWorkingMemory;
-use crate::nodes::settings::{BusLogin, BusSettings, PlannerSettings, WorkerSettings};
+use crate::nodes::settings::{BusLogin, BusSettings, ModelLimits, PlannerSettings, WorkerSettings};
 use crate::nodes::skew::Skew;
 use crate::settings::Environment;
 use crate::staff::{Hands, Staff};
@@ -47,6 +50,8 @@ const TOOLS_KEPT: Duration = Duration::from_mins(5);
 pub(crate) struct Servers {
     bus: NatsBus,
     ports: Ports,
+    /// Where planners agree on limits; absent without Redis.
+    cells: Option<Arc<dyn SharedCells>>,
     partitions: Vec<Partition>,
 }
 
@@ -60,11 +65,12 @@ impl Servers {
     ) -> Result<Self, Failure> {
         let bus = Box::pin(NatsBus::connect(nats(settings, name))).await?;
         tracing::info!(version = bus.server_version(), servers = ?shown(settings), "NATS is there");
+        let (working, cells) = working_memory(settings).await?;
         let ports = Ports {
             journal: Arc::new(bus.clone()),
             queues: Arc::new(bus.clone()),
             live: Arc::new(bus.clone()),
-            working: working_memory(settings).await?,
+            working,
             artifacts: Arc::new(bus.clone()),
             registry: Arc::new(bus.clone()),
             freezes: Arc::new(bus.clone()),
@@ -72,7 +78,7 @@ impl Servers {
             ids: ids(),
         };
         let partitions = (0..settings.partitions).map(Partition).collect();
-        Ok(Self { bus, ports: with_switch(ports, switch), partitions })
+        Ok(Self { bus, ports: with_switch(ports, switch), cells, partitions })
     }
 
     /// The same with another clock.
@@ -108,11 +114,14 @@ impl Servers {
         settings: &PlannerSettings,
         book: AgentBook,
         metrics: planner::Metrics,
+        tasks: &mut TaskSet,
     ) -> Result<Planner, Failure> {
         let endpoint =
             super::named_endpoint(settings.api_key.as_deref(), settings.base_url.as_deref())?;
         tracing::info!(base_url = endpoint.base_url, "the model's endpoint");
-        let model = self.model(endpoint, &metrics)?;
+        let admissions = self.admissions(settings);
+        tasks.start("admission", Arc::clone(&admissions).settle());
+        let model = self.model(endpoint, &metrics, admissions)?;
         Ok(self.planner_asking(model, settings, book, metrics))
     }
 
@@ -124,11 +133,14 @@ impl Servers {
         settings: &PlannerSettings,
         metrics: planner::Metrics,
     ) -> Result<Planner, Failure> {
+        let admissions = self.admissions(settings);
+        engine.start_background("admission", Arc::clone(&admissions).settle());
         let mut models = BTreeMap::new();
         for member in &staff.members {
             let (endpoint, words) = super::endpoint_of(engine, member).await?;
             tracing::info!(agent = %member.loaded.agent.name, "{words}");
-            models.insert(member.loaded.agent.name.clone(), self.model(endpoint, &metrics)?);
+            let model = self.model(endpoint, &metrics, Arc::clone(&admissions))?;
+            models.insert(member.loaded.agent.name.clone(), model);
         }
         let book = AgentBook::new(staff.members.iter().map(|member| member.loaded.agent.clone()));
         let model = Arc::new(ModelByAgent::new(models));
@@ -160,12 +172,31 @@ impl Servers {
         &self,
         endpoint: Endpoint,
         metrics: &planner::Metrics,
+        admissions: Arc<Admissions>,
     ) -> Result<Arc<dyn Model>, Failure> {
         let metrics = metrics.clone();
-        let model = ask(&self.ports, vec![endpoint])?;
+        let model = ask(&self.ports, vec![endpoint])?.admitted_by(admissions);
         Ok(Arc::new(model.watched(move |endpoint, state| {
             metrics.endpoint(endpoint, state == EndpointState::Rests);
         })))
+    }
+
+    /// Places for model requests: all planners share them, or this one alone where they share no
+    /// memory.
+    fn admissions(&self, settings: &PlannerSettings) -> Arc<Admissions> {
+        let (clock, ids) = (Arc::clone(&self.ports.clock), Arc::clone(&self.ports.ids));
+        let cells = match &self.cells {
+            Some(cells) => Arc::clone(cells),
+            None => Arc::new(LocalCells::new(Arc::clone(&clock))),
+        };
+        let ModelLimits { requests, tokens, open } = settings.limits;
+        let limits = Limits {
+            requests: requests.and_then(|most| u32::try_from(most).ok()),
+            tokens,
+            open: open.and_then(|most| usize::try_from(most).ok()),
+        };
+        let settings = admission::Settings { limits, ..admission::Settings::default() };
+        Arc::new(Admissions::new(cells, clock, ids, settings))
     }
 
     /// A gateway to it.
@@ -244,18 +275,22 @@ pub(super) fn nats(settings: &BusSettings, name: &str) -> Settings {
     }
 }
 
-async fn working_memory(settings: &BusSettings) -> Result<Arc<dyn WorkingMemory>, Failure> {
+async fn working_memory(settings: &BusSettings) -> Result<Working, Failure> {
     let Some(wanted) = redis(settings) else {
         tracing::warn!(
             "there is no working memory (no --redis): repeatable calls may run twice at once, and \
              a turn that is taken over is sealed without its words"
         );
-        return Ok(Arc::new(NoWorkingMemory));
+        return Ok((Arc::new(NoWorkingMemory), None));
     };
     let memory = RedisMemory::connect(wanted).await.map_err(|error| no_memory(&error))?;
     tracing::info!("Redis is there");
-    Ok(Arc::new(memory))
+    let cells: Arc<dyn SharedCells> = Arc::new(memory.clone());
+    Ok((Arc::new(memory), Some(cells)))
 }
+
+/// Working memory, and the cells in it.
+type Working = (Arc<dyn WorkingMemory>, Option<Arc<dyn SharedCells>>);
 
 /// How working memory is reached, if there is one.
 pub(super) fn redis(settings: &BusSettings) -> Option<working_redis::Settings> {

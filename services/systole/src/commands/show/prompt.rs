@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use planner_core::Thread;
-use planner_core::prompt::{block_tokens, request, token_limit};
+use planner_core::prompt::{block_tokens, request, shared_prefix, token_limit};
 use planner_core::toolbox::Toolbox;
 use ports::journal::Journal;
 use proto::fact::{Fact, TurnStarted};
@@ -30,6 +30,10 @@ pub(super) async fn text(
     show: &Show,
 ) -> Result<String, Failure> {
     let (thread, turn) = at_turn(context, journal, place, show.turn).await?;
+    let before = match turn.turn.checked_sub(1).filter(|before| *before > 0) {
+        Some(before) => at_turn(context, journal, place, Some(before)).await.ok(),
+        None => None,
+    };
     let known = Remembered::find(&context.common.store, &turn.agent_fingerprint)
         .map_err(|error| Failure::other("what was kept of the agent", error))?;
     let Some(known) = known else {
@@ -43,10 +47,13 @@ pub(super) async fn text(
     let request = request(&thread, &known.agent, &toolbox)
         .map_err(|error| Failure::other("the request", error))?;
     let limit = token_limit(&known.agent);
+    let before = before.filter(|(_, before)| before.run == turn.run);
+    let before = before.and_then(|(thread, _)| self::request(&thread, &known.agent, &toolbox).ok());
+    let shared = before.map(|before| shared_prefix(&before, &request));
     if show.json {
-        return Ok(format!("{}\n", as_json(&request, &turn, limit)));
+        return Ok(format!("{}\n", as_json(&request, &turn, limit, shared)));
     }
-    Ok(as_text(&request, &turn, limit, context.palette()))
+    Ok(as_text(&request, &turn, (limit, shared), context.palette()))
 }
 
 /// The thread as it was when a turn's request was built: the newest turn of the newest run, or the
@@ -89,7 +96,12 @@ fn no_turn(context: &Context, place: &ThreadRef, wanted: Option<u32>, last: u32)
     }
 }
 
-fn as_json(request: &ModelRequest, turn: &TurnStarted, limit: usize) -> Value {
+fn as_json(
+    request: &ModelRequest,
+    turn: &TurnStarted,
+    limit: usize,
+    shared: Option<(usize, usize)>,
+) -> Value {
     let blocks: Vec<Value> = block_tokens(request)
         .into_iter()
         .map(|(name, tokens)| json!({"name": name, "tokens": tokens}))
@@ -97,11 +109,17 @@ fn as_json(request: &ModelRequest, turn: &TurnStarted, limit: usize) -> Value {
     let total: usize = block_tokens(request).iter().map(|(_, tokens)| tokens).sum();
     json!({
         "run": turn.run, "turn": turn.turn, "agent": turn.agent, "tokens": total, "limit": limit,
+        "prefix": shared.map(|(same, all)| json!({"bytes": same, "of": all})),
         "blocks": blocks, "request": request,
     })
 }
 
-fn as_text(request: &ModelRequest, turn: &TurnStarted, limit: usize, palette: Palette) -> String {
+fn as_text(
+    request: &ModelRequest,
+    turn: &TurnStarted,
+    (limit, shared): (usize, Option<(usize, usize)>),
+    palette: Palette,
+) -> String {
     let counts = block_tokens(request);
     let total: usize = counts.iter().map(|(_, tokens)| tokens).sum();
     let mut out = String::new();
@@ -118,6 +136,11 @@ fn as_text(request: &ModelRequest, turn: &TurnStarted, limit: usize, palette: Pa
         number(total),
         number(limit)
     ));
+    if let Some((same, all)) = shared {
+        let percent = same.saturating_mul(100).checked_div(all).unwrap_or_default();
+        let words = format!("  the first {percent} % are those of the turn before");
+        say(&palette.paint(Tone::Faint, &words));
+    }
     for (name, tokens) in &counts {
         say(&palette.paint(Tone::Faint, &format!("  {:>7}  {name}", number(*tokens))));
     }

@@ -1,0 +1,6 @@
+//! Admission in virtual time.
+#![cfg(test)]
+
+mod clients;
+mod pools;
+mod provider;
