@@ -129,6 +129,9 @@ pub(crate) enum BenchPart {
     Worker {
         #[command(flatten)]
         servers: BenchServers,
+        /// Calls that it works on at once.
+        #[arg(long, default_value_t = 256)]
+        slots: usize,
     },
     /// Many runs over servers.
     Fleet {

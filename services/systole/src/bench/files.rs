@@ -17,12 +17,17 @@ pub(crate) fn agent(model: &str, early: &str, tools: &str) -> String {
     )
 }
 
-/// A builtin that does nothing that takes time, and two commands that take 300 ms.
+/// A builtin that does nothing that takes time, a command that takes 50 ms, and two that take 300 ms.
 pub(crate) const MANIFEST: &str = r#"
 tools:
   - name: note
     description: Note a number, and answer with the time at which it was noted.
     run: { builtin: clock }
+  - name: pause
+    description: Wait for 50 ms and change nothing.
+    parameters: { n: { type: integer, required: true, description: "Any number." } }
+    effect: read_only
+    run: { command: ["sleep", "0.05"] }
   - name: wait_first
     description: Wait for 300 ms and change nothing.
     parameters: { n: { type: integer, required: true, description: "Any number." } }
@@ -35,8 +40,9 @@ tools:
     run: { command: ["sleep", "0.3"] }
 "#;
 
-/// The tools without pauses, and those with.
+/// The tools without pauses, with a short one, and with long ones.
 pub(crate) const NO_OP: &str = "note";
+pub(crate) const PAUSE: &str = "pause";
 pub(crate) const WAITING: &str = "wait_first, wait_second";
 
 /// The two files, in memory.

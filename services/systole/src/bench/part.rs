@@ -48,7 +48,9 @@ async fn over_servers(context: &Context, part: &BenchPart) -> Result<Exit, Failu
         BenchPart::BareWorker { nats, partitions } => {
             bare::worker(nats, *partitions).await.map(|()| Exit::Done)
         }
-        BenchPart::Worker { servers } => Box::pin(worker::serve(context, servers)).await,
+        BenchPart::Worker { servers, slots } => {
+            Box::pin(worker::serve(context, servers, *slots)).await
+        }
         BenchPart::Fleet { servers, threads, span_ms, calls } => {
             let span = Duration::from_millis(*span_ms);
             print(&fleet::measure(servers, *threads, span, *calls).await?)

@@ -7,12 +7,13 @@ use serde::de::DeserializeOwned;
 
 use super::super::command::say;
 use super::super::disk;
+use super::super::files::PAUSE;
 use super::super::processes::{Helper, ModelProcess, load, part};
 use super::super::script::{FAST, THINKING, TURNS_WITH_CALLS};
 use super::super::statistics::{number, ratio};
-use super::deployment::{Deployment, Kept};
+use super::deployment::{Deployment, Kept, LARGE, Size};
 use super::fleet::Fleet;
-use super::report::{Idle, Pair, Report, Slow};
+use super::report::{Idle, Pair, Report, Scale, Slow};
 use crate::drill::servers::Programs;
 use crate::failure::Failure;
 
@@ -23,6 +24,7 @@ pub(crate) struct Amount {
     pub(crate) threads: &'static [usize],
     pub(crate) synced_partitions: &'static [u16],
     pub(crate) slow_threads: usize,
+    pub(crate) scale_threads: usize,
     pub(crate) waiting: usize,
 }
 
@@ -32,6 +34,7 @@ pub(crate) const WHOLE: Amount = Amount {
     threads: &[16, 64, 256],
     synced_partitions: &[1, 4, 8],
     slow_threads: 500,
+    scale_threads: 64,
     waiting: 10_000,
 };
 
@@ -41,6 +44,7 @@ pub(crate) const QUICK: Amount = Amount {
     threads: &[16],
     synced_partitions: &[2],
     slow_threads: 32,
+    scale_threads: 16,
     waiting: 200,
 };
 
@@ -52,6 +56,11 @@ const SILENT_MS: u64 = 110_000;
 const INPUTS: &str = "500";
 /// Planners and workers with the slow model: how much a second one brings.
 const STAFFS: [(usize, usize); 2] = [(1, 1), (2, 2)];
+
+/// Small ones, so that their number is the limit and not this machine.
+const SMALL: Size = Size { turns: "8", slots: "4", tool: PAUSE };
+/// Planners and workers of them.
+const SMALL_STAFFS: [(usize, usize); 4] = [(1, 1), (2, 1), (1, 2), (2, 2)];
 
 /// What measures.
 pub(crate) struct Bench<'a> {
@@ -78,6 +87,9 @@ impl Bench<'_> {
         for staff in STAFFS {
             report.slow.push(self.slow(staff).await?);
         }
+        for staff in SMALL_STAFFS {
+            report.scale.push(self.scale(staff).await?);
+        }
         report.idle = self.idle().await?;
         Ok(report)
     }
@@ -86,7 +98,7 @@ impl Bench<'_> {
         let model = ModelProcess::start().await?;
         let kept = Kept { synced: false, partitions: 1 };
         report.unloaded_floor = self.floor(&model, kept, 1).await?;
-        let deployment = self.deployment(kept, FAST, &model, (1, 1)).await?;
+        let deployment = self.deployment(kept, FAST, &model, (1, 1), LARGE).await?;
         report.unloaded = self.fleet(&deployment, 1, &["--calls"]).await?;
         deployment.stop()?;
         model.stop().await;
@@ -102,7 +114,7 @@ impl Bench<'_> {
             pair.floor.push(self.floor(&model, kept, *threads).await?);
         }
         for threads in self.amount.threads {
-            let mut deployment = self.deployment(kept, FAST, &model, (1, 1)).await?;
+            let mut deployment = self.deployment(kept, FAST, &model, (1, 1), LARGE).await?;
             deployment.mark().await;
             let fleet: Fleet = self.fleet(&deployment, *threads, &[]).await?;
             if fleet.calls_per_second > super::report::best(&pair.product) {
@@ -120,7 +132,7 @@ impl Bench<'_> {
         let model = ModelProcess::start().await?;
         let kept = Kept { synced: false, partitions: 1 };
         let name = format!("{THINKING}{SLOW_MS}");
-        let mut deployment = self.deployment(kept, &name, &model, staff).await?;
+        let mut deployment = self.deployment(kept, &name, &model, staff, LARGE).await?;
         deployment.mark().await;
         let fleet: Fleet = self.fleet(&deployment, self.amount.slow_threads, &[]).await?;
         let processes = deployment.processes().await;
@@ -147,6 +159,19 @@ impl Bench<'_> {
         })
     }
 
+    /// How much more a second planner and a second worker carry, each of them small.
+    async fn scale(&self, (planners, workers): (usize, usize)) -> Result<Scale, Failure> {
+        say(&format!("small ones: {planners} planner(s), {workers} worker(s)"));
+        let model = ModelProcess::start().await?;
+        let kept = Kept { synced: false, partitions: 1 };
+        let name = format!("{THINKING}{SLOW_MS}");
+        let deployment = self.deployment(kept, &name, &model, (planners, workers), SMALL).await?;
+        let fleet = self.fleet(&deployment, self.amount.scale_threads, &[]).await?;
+        deployment.stop()?;
+        model.stop().await;
+        Ok(Scale { planners, workers, fleet })
+    }
+
     async fn idle(&self) -> Result<Idle, Failure> {
         say("runs that wait");
         let name = format!("{THINKING}{SILENT_MS}");
@@ -158,7 +183,7 @@ impl Bench<'_> {
         model.stop().await;
         let model = ModelProcess::start().await?;
         let kept = Kept { synced: false, partitions: 1 };
-        let deployment = self.deployment(kept, &name, &model, (1, 1)).await?;
+        let deployment = self.deployment(kept, &name, &model, (1, 1), LARGE).await?;
         let planner_before_mb = deployment.planner_mb();
         let url = model.client.url.clone();
         let words = ["waiting", "--url", &url, "--threads", &threads, "--per-second", INPUTS];
@@ -206,13 +231,14 @@ impl Bench<'_> {
         model: &str,
         at: &ModelProcess,
         (planners, workers): (usize, usize),
+        size: Size,
     ) -> Result<Deployment, Failure> {
         let mut deployment = Deployment::start(self.programs, self.fresh(), kept).await?;
         for _ in 0..workers {
-            deployment.worker().await?;
+            deployment.worker(size).await?;
         }
         for _ in 0..planners {
-            deployment.planner(model, &at.client.url).await?;
+            deployment.planner(model, &at.client.url, size).await?;
         }
         Ok(deployment)
     }

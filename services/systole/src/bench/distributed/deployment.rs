@@ -9,8 +9,18 @@ use crate::drill::servers::{Programs, Server};
 use crate::drill::world::{Node, command, write};
 use crate::failure::Failure;
 
-/// Model requests that a planner of the bench may hold.
-const MOST_TURNS: &str = "16384";
+/// How much a planner and a worker of the bench may do at once, and with which tool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    /// Model requests that a planner may hold.
+    pub(crate) turns: &'static str,
+    /// Calls that a worker works on.
+    pub(crate) slots: &'static str,
+    pub(crate) tool: &'static str,
+}
+
+/// As much as comes, of a tool that takes no time.
+pub(crate) const LARGE: Size = Size { turns: "16384", slots: "256", tool: NO_OP };
 
 /// How the servers keep what they are given.
 #[derive(Clone, Copy, Debug)]
@@ -66,18 +76,24 @@ impl Deployment {
     }
 
     /// Adds a planner whose agent asks `model` at `url`.
-    pub(crate) async fn planner(&mut self, model: &str, url: &str) -> Result<(), Failure> {
-        let text = agent(model, "safe", NO_OP);
+    pub(crate) async fn planner(
+        &mut self,
+        model: &str,
+        url: &str,
+        size: Size,
+    ) -> Result<(), Failure> {
+        let text = agent(model, "safe", size.tool);
         write(&self.folder, "agents/bench/agent.yaml", &text)?;
-        let own = ["planner", "--agents", "agents", "--base-url", url, "--max-turns", MOST_TURNS];
+        let own = ["planner", "--agents", "agents", "--base-url", url, "--max-turns", size.turns];
         let node = self.node(&own, "planner.log", &["--listen", "127.0.0.1:0"]).await?;
         self.planners.push(node);
         Ok(())
     }
 
     /// Adds a worker with the bench's tools.
-    pub(crate) async fn worker(&mut self) -> Result<(), Failure> {
-        let node = self.node(&["bench-part", "worker"], "worker.log", &[]).await?;
+    pub(crate) async fn worker(&mut self, size: Size) -> Result<(), Failure> {
+        let own = ["bench-part", "worker", "--slots", size.slots];
+        let node = self.node(&own, "worker.log", &[]).await?;
         self.workers.push(node);
         Ok(())
     }

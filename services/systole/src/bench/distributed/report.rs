@@ -61,6 +61,15 @@ pub(crate) struct Slow {
     pub(crate) processes: Vec<Process>,
 }
 
+/// Planners of eight model requests at once and workers of four calls, a model of 200 ms and a tool of
+/// 50 ms: their number is the limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Scale {
+    pub(crate) planners: usize,
+    pub(crate) workers: usize,
+    pub(crate) fleet: Fleet,
+}
+
 /// Runs that wait for the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Idle {
@@ -99,5 +108,6 @@ pub(crate) struct Report {
     /// JetStream's default flush first, then with every write synced.
     pub(crate) pairs: Vec<Pair>,
     pub(crate) slow: Vec<Slow>,
+    pub(crate) scale: Vec<Scale>,
     pub(crate) idle: Idle,
 }

@@ -1,7 +1,7 @@
 //! The report for people.
 
 use super::super::table::rows;
-use super::report::{Pair, Process, Report, Slow};
+use super::report::{Pair, Process, Report, Scale, Slow};
 
 /// The report as text.
 pub(crate) fn table(report: &Report) -> String {
@@ -20,6 +20,8 @@ pub(crate) fn table(report: &Report) -> String {
     }
     lines.push(String::new());
     lines.extend(slow(&report.slow));
+    lines.push(String::new());
+    lines.extend(scale(&report.scale));
     lines.push(String::new());
     lines.extend(idle(report));
     lines.join("\n") + "\n"
@@ -100,6 +102,18 @@ fn slow(all: &[Slow]) -> Vec<String> {
     rows(&lines)
 }
 
+fn scale(all: &[Scale]) -> Vec<String> {
+    let title = "8 requests a planner, 4 calls a worker";
+    let head = [title, "threads", "tool calls/s", "run p50", "run p99"];
+    let mut lines = vec![head.map(str::to_owned)];
+    lines.extend(all.iter().map(|Scale { planners, workers, fleet }| {
+        let name = format!("{planners} planner(s), {workers} worker(s)");
+        let (p50, p99) = (fleet.run_p50_ms, fleet.run_p99_ms);
+        line(&name, fleet.threads, fleet.calls_per_second, p50, p99)
+    }));
+    rows(&lines)
+}
+
 fn idle(report: &Report) -> Vec<String> {
     let (idle, waiting) = (&report.idle, &report.idle.waiting);
     vec![
@@ -176,6 +190,7 @@ mod tests {
             workers: 1,
             ..Slow::default()
         };
+        let scale = Scale { planners: 2, workers: 2, fleet: fleet(64, 110.0) };
         let idle = Idle {
             waiting: Waiting { threads: 1000, begun_p99_ms: 80.0, ..Waiting::default() },
             planner_before_mb: 40.0,
@@ -187,6 +202,7 @@ mod tests {
             cores: 2,
             pairs: vec![pair.with_ratio()],
             slow: vec![slow],
+            scale: vec![scale],
             idle: idle.with_difference(),
             ..Report::default()
         }
@@ -194,7 +210,7 @@ mod tests {
 
     #[test]
     fn every_number_has_its_place() {
-        expect![[r"
+        expect![[r#"
             2 cores, load 0.00, 0 syncs/s of 4 KiB, one after another
 
             one thread  run p50  run p99  call p50  call p99
@@ -210,10 +226,13 @@ mod tests {
             a slow model                       threads  tool calls/s   run p50  run p99  p99 over ideal  requests a turn
             200 ms, 2 planner(s), 1 worker(s)      500          1500  40.00 ms   120 ms        90.00 ms             1.00
 
+            8 requests a planner, 4 calls a worker  threads  tool calls/s   run p50  run p99
+            2 planner(s), 2 worker(s)                    64           110  40.00 ms   120 ms
+
             1000 threads wait for the model
               input to turn: p50 0.00 ms, p99 80.00 ms, worst 0.00 ms; all asked 0.00 ms after the last input
               planner 90.0 MB (40.0 before), bare client 50.0 MB (20.0 before): 20.5 KB a thread beyond the bare client
-        "]]
+        "#]]
         .assert_eq(&table(&report()));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::files::{NO_OP, agent, loaded};
+use super::super::files::{NO_OP, PAUSE, agent, loaded};
 use super::super::script::FAST;
 use super::connection::settings;
 use crate::arguments::BenchServers;
@@ -10,19 +10,21 @@ use crate::commands::{Context, worker};
 use crate::failure::{Exit, Failure};
 use crate::nodes::settings::{Life, WorkerSettings};
 
-/// Calls that it works on at once.
-const SLOTS: usize = 256;
-
-/// Serves until it is told to stop.
-pub(crate) async fn serve(context: &Context, servers: &BenchServers) -> Result<Exit, Failure> {
+/// Serves until it is told to stop, `slots` calls at once.
+pub(crate) async fn serve(
+    context: &Context,
+    servers: &BenchServers,
+    slots: usize,
+) -> Result<Exit, Failure> {
     let folder = std::env::current_dir().map_err(|error| Failure::other("the folder", error))?;
-    let loaded = loaded(agent(FAST, "safe", NO_OP), &folder, &context.environment)?;
+    let tools = format!("{NO_OP}, {PAUSE}");
+    let loaded = loaded(agent(FAST, "safe", &tools), &folder, &context.environment)?;
     let listen = "127.0.0.1:0".parse().ok();
     let settings = WorkerSettings {
         bus: settings(servers),
         life: Life { listen, grace: Duration::from_secs(1) },
         tools: Vec::new(),
-        slots: SLOTS,
+        slots,
     };
     Box::pin(worker::serve(context, &settings, &loaded.tools)).await
 }
