@@ -99,9 +99,10 @@ impl Checker {
         Self::default()
     }
 
-    /// For a history in which a planner says what was lost.
+    /// For a history in which a planner may say what was lost. A tail that nobody missed leaves no
+    /// such word, and still what was decided from it is void.
     fn of(history: &[Placed]) -> Self {
-        let mut checker = Self::default();
+        let mut checker = Self { tail_lost: true, ..Self::default() };
         for placed in history {
             if let Record::Fact(Fact::Restored(restored)) = &placed.record {
                 let calls = restored.standing.run.iter().flat_map(|run| &run.calls);

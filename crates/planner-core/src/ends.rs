@@ -8,6 +8,7 @@ use proto::ids::Sequence;
 use crate::repeats;
 use crate::summary;
 use crate::thread::{Logged, Mode, Run, Thread};
+use crate::verify;
 use crate::view::View;
 
 /// Turns in a row without a new call that end a run.
@@ -25,8 +26,14 @@ pub fn finished(
     of_active(view.thread, outcome, reason, code, answer)
 }
 
-/// The record that ends the active run because it cannot go on.
+/// The record that ends the active run because it cannot go on. A draft that was being verified is an
+/// answer all the same.
 pub fn failed(thread: &Thread, code: ErrorCode, why: &str) -> Option<RunFinished> {
+    let draft = thread.run.as_ref().and_then(|run| verify::unfinished(run, EndReason::Error));
+    if let Some((draft, verification)) = draft {
+        let answered = of_active(thread, Outcome::Answered, EndReason::Answer, None, draft)?;
+        return Some(RunFinished { verification: Some(verification), ..answered });
+    }
     let answer = known_so_far(thread, why);
     of_active(thread, Outcome::Failed, EndReason::Error, Some(code), answer)
 }

@@ -81,6 +81,10 @@ fn answer(view: &View<'_>, run: &Run, agent: &Agent, spent: Option<EndReason>) -
     let (text, reason) = match finish_call(view.thread, reply) {
         Some(answer) => (answer, EndReason::Confident),
         None if !reply.calls.is_empty() => return None,
+        // The step brought nothing: the draft is all there is.
+        None if is_blank(&reply.text) && run.verifying.is_some() => {
+            return Some(limit(view, Branch::Finish, run, agent, EndReason::NothingNew));
+        }
         None => (words(view.thread, reply), answer_reason(reply.confidence)),
     };
     if let Some(decision) = verified(view, run, agent, spent) {

@@ -7,14 +7,19 @@ use proto::fact::{EndReason, Verification, VerifyStep};
 
 use crate::thread::Run;
 
-/// The step that follows an answer; none when the answer may be given.
+/// The longest draft that the end of a run carries beside its answer, in bytes: both have to fit into
+/// one message.
+const DRAFT: usize = 64 * 1024;
+
+/// The step that follows an answer; none when the answer may be given. A verification that has begun
+/// goes on though the agent's file says otherwise by now: its last reply need not be an answer.
 pub fn next_step(run: &Run, agent: &Agent) -> Option<VerifyStep> {
     let done = run.verifying.as_ref().map(|verifying| verifying.step);
     match (agent.verify, done) {
-        (Verify::Off, _) | (Verify::Chain, Some(VerifyStep::Revise)) => None,
+        (Verify::Off, None) | (_, Some(VerifyStep::Revise)) => None,
         (Verify::Chain, None) => Some(VerifyStep::Questions),
-        (Verify::Chain, Some(VerifyStep::Questions)) => Some(VerifyStep::Check),
-        (Verify::Chain, Some(VerifyStep::Check)) => Some(VerifyStep::Revise),
+        (_, Some(VerifyStep::Questions)) => Some(VerifyStep::Check),
+        (_, Some(VerifyStep::Check)) => Some(VerifyStep::Revise),
     }
 }
 
@@ -22,7 +27,7 @@ pub fn next_step(run: &Run, agent: &Agent) -> Option<VerifyStep> {
 pub fn note(step: VerifyStep) -> &'static str {
     match step {
         VerifyStep::Questions => {
-            "The last reply is a draft; the user has not seen it. List each claim in it that could \
+            "The last reply is a draft, not yet the answer. List each claim in it that could \
              be wrong, and under each write one question whose answer would show that. Reply with \
              the questions only."
         }
@@ -52,12 +57,33 @@ pub fn verdict(
     Some(if verifying.draft.trim() == answer.trim() {
         Verification::Confirmed
     } else {
-        Verification::Revised { draft: verifying.draft.clone() }
+        Verification::Revised { draft: cut(&verifying.draft) }
     })
+}
+
+fn cut(draft: &str) -> String {
+    if draft.len() <= DRAFT {
+        return draft.to_owned();
+    }
+    let end = (0..=DRAFT).rev().find(|at| draft.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}…", draft.get(..end).unwrap_or_default())
 }
 
 /// The draft of a verification that something else has ended.
 pub fn unfinished(run: &Run, because: EndReason) -> Option<(String, Verification)> {
     let draft = run.verifying.as_ref()?.draft.clone();
     Some((draft, Verification::Unfinished { because }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_draft_is_cut_between_characters() {
+        assert_eq!(cut("short"), "short");
+        let long = "ü".repeat(DRAFT);
+        let kept = cut(&long);
+        assert!(kept.ends_with('…') && kept.len() <= DRAFT + '…'.len_utf8(), "{}", kept.len());
+    }
 }

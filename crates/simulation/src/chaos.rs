@@ -10,6 +10,7 @@ use proto::fact::Fact;
 use proto::ids::{InstanceId, ThreadRef};
 use proto::observation::Observation;
 use proto::record::Record;
+use proto::subject::Leaf;
 use proto::time::Timestamp;
 use testkit::memory::faults::{Fault, Faults, Firing, Landing, Op, OpKind};
 
@@ -34,6 +35,7 @@ fn kinds_at(kind: OpKind) -> &'static [Kind] {
             Kind::LostAnswer,
             Kind::LandsLate,
             Kind::RefusedWithoutNumber,
+            Kind::Stalled,
             Kind::Slow,
             Kind::Unavailable,
         ],
@@ -61,6 +63,9 @@ fn kinds_at(kind: OpKind) -> &'static [Kind] {
     }
 }
 
+/// How much more often faults strike where a start or a bar is written.
+const STARTS: f64 = 8.0;
+
 /// Operations of a world at one moment that no sound process comes near.
 const RUSH: u32 = 20_000;
 
@@ -71,7 +76,7 @@ fn span(random: &mut fastrand::Rng, most_ms: u64) -> Duration {
 impl State {
     /// What happens to an operation, and which kind of fault that is.
     fn draw(&mut self, op: &Op<'_>) -> Option<(Kind, Fault)> {
-        if !self.chaos || self.left == 0 || self.random.f64() >= self.rate {
+        if !self.chaos || self.left == 0 || self.random.f64() >= self.rate_at(op) {
             return None;
         }
         let kind = match self.random.u32(0..5) {
@@ -91,12 +96,21 @@ impl State {
         Some((kind, self.fault(kind)))
     }
 
+    /// Where two must not both begin, more goes wrong.
+    fn rate_at(&self, op: &Op<'_>) -> f64 {
+        match op.leaf {
+            Some(Leaf::Start(_)) => (self.rate * STARTS).min(0.5),
+            _ => self.rate,
+        }
+    }
+
     fn fault(&mut self, kind: Kind) -> Fault {
         let random = &mut self.random;
         match kind {
             Kind::CrashBefore => Fault::CrashBefore,
             Kind::CrashAfter => Fault::CrashAfter,
             Kind::Unavailable => Fault::Unavailable,
+            Kind::Stalled => Fault::Delay(Duration::from_secs(6) + span(random, 14_000)),
             Kind::Slow if random.bool() => Fault::Delay(span(random, 3_000)),
             Kind::Slow => Fault::DelayAnswer(span(random, 8_000)),
             Kind::LostAnswerLanded => Fault::LoseAnswer(Landing::Now),
@@ -224,6 +238,9 @@ impl Faults for Chaos {
         let drawn = self.shared.state().draw(op);
         let Some((kind, fault)) = drawn else { return Fault::None };
         self.shared.count(kind, format_args!("{process} at {:?} {:?}", op.kind, op.leaf));
+        if let (Kind::Stalled, Fault::Delay(span), Some(bus)) = (kind, &fault, self.shared.bus()) {
+            bus.pause(process, *span);
+        }
         fault
     }
 

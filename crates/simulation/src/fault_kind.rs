@@ -27,6 +27,7 @@ kinds! {
     Killed => "killed", "A process dies at some moment.";
     Drained => "drained", "A process is stopped in an orderly way.";
     Paused => "paused", "A process stands still for longer than an ack wait.";
+    Stalled => "stalled", "A process stands still before an operation, for longer than an ack wait.";
     CutOff => "cut_off", "A process reaches nothing for a while.";
     Unavailable => "unavailable", "An operation answers that nothing answers.";
     Slow => "slow", "An operation happens later, or its answer comes later.";

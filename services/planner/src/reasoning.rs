@@ -415,10 +415,18 @@ impl<'a> Turn<'a> {
     }
 
     async fn fail(&mut self, code: ErrorCode, why: &str) -> Result<Reasoned, BusError> {
-        match ends::failed(self.thread, code, why) {
+        match self.failed(code, why) {
             Some(finished) => Box::pin(self.end(Fact::RunFinished(finished))).await,
             None => Ok(Reasoned::Lost(self.chain)),
         }
+    }
+
+    /// The end of a run that cannot go on. A draft that is given then was held against no schema.
+    fn failed(&self, code: ErrorCode, why: &str) -> Option<RunFinished> {
+        let finished = ends::failed(self.thread, code, why)?;
+        let has_schema = self.judge.agent.output_schema.is_some();
+        let unevaluated = finished.verification.is_some() && has_schema;
+        Some(RunFinished { unevaluated, ..finished })
     }
 
     /// Appends the record that ends the turn. One that the bus finds too large ends the run.
@@ -429,7 +437,7 @@ impl<'a> Turn<'a> {
         let landed = match self.append().fact(self.chain, fact).await {
             Err(error @ BusError::TooLarge { .. }) => {
                 let why = format!("The model's reply is too large to be recorded: {error}.");
-                match ends::failed(self.thread, ErrorCode::MessageTooLarge, &why) {
+                match self.failed(ErrorCode::MessageTooLarge, &why) {
                     Some(failed) => {
                         let usage = failed.usage.plus(cost);
                         let failed = Fact::RunFinished(RunFinished { usage, ..failed });

@@ -12,6 +12,9 @@ const FRESH: Duration = Duration::from_millis(250);
 /// Outcomes that wait to be told, at most.
 const WAITING: usize = 256;
 
+/// Between two looks for good outcomes that no later one has told.
+pub(crate) const TELL_EVERY: Duration = Duration::from_secs(1);
+
 /// A breaker that was seen closed, and good outcomes that working memory has not been told.
 #[derive(Debug, Default)]
 pub(crate) struct BreakerView(Mutex<State>);
@@ -20,7 +23,6 @@ pub(crate) struct BreakerView(Mutex<State>);
 struct State {
     closed: Option<Instant>,
     untold: Vec<Sample>,
-    untold_since: Option<Instant>,
 }
 
 impl BreakerView {
@@ -39,14 +41,14 @@ impl BreakerView {
         self.state().closed = None;
     }
 
-    /// Counts an outcome; answers with those that have to be told now. The last good ones of a tool
-    /// that then rests are told with its next call.
+    /// Counts an outcome; answers with those that have to be told now. Only a good one of a breaker
+    /// that is seen closed may wait: one of a probe has to close it.
     pub(crate) fn count(&self, sample: Sample) -> Vec<Sample> {
         let mut state = self.state();
         state.untold.push(sample);
-        let since = *state.untold_since.get_or_insert_with(Instant::now);
-        let due = !sample.ok || state.untold.len() >= WAITING || since.elapsed() >= FRESH;
-        if due { state.take() } else { Vec::new() }
+        let is_closed = state.closed.is_some_and(|at| at.elapsed() < FRESH);
+        let waits = sample.ok && is_closed && state.untold.len() < WAITING;
+        if waits { Vec::new() } else { state.take() }
     }
 
     /// Outcomes that were not told yet.
@@ -61,7 +63,6 @@ impl BreakerView {
 
 impl State {
     fn take(&mut self) -> Vec<Sample> {
-        self.untold_since = None;
         std::mem::take(&mut self.untold)
     }
 }
@@ -79,6 +80,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn good_outcomes_are_told_together_and_a_bad_one_at_once() {
         let view = BreakerView::default();
+        assert_eq!(
+            view.count(sample(0, true)),
+            [sample(0, true)],
+            "nobody knows that it is closed"
+        );
+        view.see_closed(Instant::now());
         assert_eq!(view.count(sample(1, true)), []);
         assert_eq!(view.count(sample(2, false)), [sample(1, true), sample(2, false)]);
         assert_eq!(view.count(sample(3, true)), []);

@@ -16,6 +16,7 @@ use tool_core::decide::{Gate, History, Kept, Known, Lease, Look, StartState};
 use tool_core::freeze::held;
 
 use crate::case::Case;
+use crate::report::tell;
 
 impl Case<'_> {
     /// Looks, and adds what was found. Working memory that does not answer tells nothing; a journal
@@ -151,7 +152,7 @@ impl Case<'_> {
         if self.tool.breaker.is_closed() {
             return Gate::Open;
         }
-        self.tell(&self.tool.breaker.untold()).await;
+        tell(self.shared, &self.call.tool, &self.tool.breaker.untold()).await;
         let (working, asked) = (&self.shared.ports.working, Instant::now());
         let Ok(samples) = working.samples(&self.call.tool).await else { return Gate::Open };
         let samples: Vec<Sample> =

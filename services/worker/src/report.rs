@@ -1,6 +1,7 @@
 //! The one observation of a call: shaped, kept, published.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use argument_check::check_json;
@@ -11,6 +12,7 @@ use ports::journal::{Append, Fence};
 use ports::working_memory::Sample;
 use proto::envelope::Envelope;
 use proto::error_code::ErrorCode;
+use proto::ids::ToolName;
 use proto::observation::{ArtifactRef, Observation, Stamp};
 use proto::record::Record;
 use proto::subject::{Leaf, Subject};
@@ -23,8 +25,11 @@ use tool_core::outcome::End;
 use tool_core::shape;
 
 use crate::attempt::Over;
+use crate::breaker::TELL_EVERY;
 use crate::case::Case;
 use crate::handling::Settled;
+use crate::shared::Shared;
+use crate::tools::Tools;
 
 /// How long the check of a result may take; one that takes longer is accepted and marked.
 const EVALUATION: Duration = Duration::from_secs(5);
@@ -197,20 +202,35 @@ impl Case<'_> {
     /// Counts an end for the tool's breaker.
     pub(crate) async fn sample(&self, end: &End) {
         let Some(ok) = end.sample() else { return };
-        self.tell(&self.tool.breaker.count(Sample { at: self.now(), ok })).await;
+        let due = self.tool.breaker.count(Sample { at: self.now(), ok });
+        tell(self.shared, &self.call.tool, &due).await;
         if !ok {
             self.tool.breaker.forget();
         }
     }
+}
 
-    /// Lets all workers of the tool know of outcomes.
-    pub(crate) async fn tell(&self, samples: &[Sample]) {
-        if samples.is_empty() {
-            return;
-        }
-        let told = self.shared.ports.working.add_samples(&self.call.tool, samples, WINDOW).await;
-        if let Err(error) = told {
-            tracing::debug!(%error, "an outcome was not counted");
-        }
+/// Lets all workers of a tool know of outcomes.
+pub(crate) async fn tell(shared: &Shared, tool: &ToolName, samples: &[Sample]) {
+    if samples.is_empty() {
+        return;
+    }
+    if let Err(error) = shared.ports.working.add_samples(tool, samples, WINDOW).await {
+        tracing::debug!(%error, "outcomes were not counted");
+    }
+}
+
+/// Tells the good outcomes that no later one has told, for ever.
+pub(crate) async fn keep_telling(shared: Arc<Shared>, tools: Tools) {
+    loop {
+        sleep(TELL_EVERY).await;
+        tell_all(&shared, &tools).await;
+    }
+}
+
+/// Tells all that was not told.
+pub(crate) async fn tell_all(shared: &Shared, tools: &Tools) {
+    for tool in tools.iter() {
+        tell(shared, &tool.contract.name, &tool.breaker.untold()).await;
     }
 }

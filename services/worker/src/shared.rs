@@ -1,7 +1,7 @@
 //! What all tasks of a worker share.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ports::BusError;
@@ -10,7 +10,7 @@ use proto::ids::Nonce;
 use service_runtime::held::Held;
 use service_runtime::server_time::ServerTime;
 use service_runtime::shutdown::Shutdown;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::config::{WorkerConfig, WorkerPorts};
@@ -43,20 +43,24 @@ impl Shared {
         }
     }
 
-    /// What is frozen, as it was said no longer than `age` ago. Who comes while somebody asks waits
-    /// for that answer.
+    /// What is frozen, as it was asked for no longer than `age` ago. Whoever finds it older asks
+    /// anew: nobody waits for the answer of somebody else.
     pub(crate) async fn frozen(&self, age: Duration) -> Result<Arc<[Freeze]>, BusError> {
-        if age.is_zero() {
-            return Ok(self.ports.freezes.frozen().await?.into());
-        }
-        let mut known = self.freezes.lock().await;
-        if let Some((_, frozen)) = known.as_ref().filter(|(at, _)| at.elapsed() < age) {
-            return Ok(Arc::clone(frozen));
+        let known = self.known_freezes().clone().filter(|(at, _)| at.elapsed() < age);
+        if let Some((_, frozen)) = known {
+            return Ok(frozen);
         }
         let asked = Instant::now();
         let frozen: Arc<[Freeze]> = self.ports.freezes.frozen().await?.into();
-        *known = Some((asked, Arc::clone(&frozen)));
+        let mut known = self.known_freezes();
+        if known.as_ref().is_none_or(|(at, _)| *at < asked) {
+            *known = Some((asked, Arc::clone(&frozen)));
+        }
         Ok(frozen)
+    }
+
+    fn known_freezes(&self) -> MutexGuard<'_, Option<(Instant, Arc<[Freeze]>)>> {
+        self.freezes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use crate::config::{WorkerConfig, WorkerPorts};
 use crate::handling::handle;
 use crate::intake::{Intake, Taken, queues};
+use crate::report::{keep_telling, tell_all};
 use crate::shared::Shared;
 use crate::tools::Tools;
 use crate::{hints, keeper, offer};
@@ -41,6 +42,7 @@ impl Worker {
         upkeep.start("keep deliveries", shared.held.clone().keep_alive(queues));
         upkeep.start("keep leases", keeper::keep_calls(Arc::clone(&shared)));
         upkeep.start("hear hints", hints::listen(Arc::clone(&shared)));
+        upkeep.start("tell outcomes", keep_telling(Arc::clone(&shared), tools.clone()));
         let mut offers = TaskSet::new();
         let registration = offer::registration(&shared, &tools);
         offers.start("offer tools", offer::keep(Arc::clone(&shared), registration));
@@ -52,6 +54,7 @@ impl Worker {
         drop(offers);
         offer::withdraw(&shared).await;
         drain(&shared, rest).await;
+        tell_all(&shared, &tools).await;
     }
 }
 

@@ -125,6 +125,63 @@ fn a_crash_between_its_steps_goes_on_with_the_same_step() {
     );
 }
 
+/// The list of questions is no answer.
+#[test]
+fn a_verification_goes_on_though_the_agents_file_says_otherwise_by_now() {
+    check(
+        "agent main verify=chain
+         in a message hi
+         go
+         say draft
+         end
+         go
+         say questions
+         end
+         agent main
+         go",
+        &expect![[r#"
+            new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
+            reason: reason [reasoning]
+              completed "draft" [evaluating]
+            verify: turn 1.2 start 1 of main by p1 holding 1, seen 3, verify Questions [reasoning]
+            reason: reason [reasoning]
+              completed "questions" [evaluating]
+            verify: turn 1.3 start 1 of main by p1 holding 1, seen 5, verify Check [reasoning]
+            reason: reason [reasoning]
+        "#]],
+    );
+}
+
+#[test]
+fn a_step_without_a_word_leaves_the_draft() {
+    check(
+        "agent main verify=chain
+         in a message hi
+         go
+         say draft
+         end
+         go
+         say questions
+         end
+         go
+         end
+         go",
+        &expect![[r#"
+            new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
+            reason: reason [reasoning]
+              completed "draft" [evaluating]
+            verify: turn 1.2 start 1 of main by p1 holding 1, seen 3, verify Questions [reasoning]
+            reason: reason [reasoning]
+              completed "questions" [evaluating]
+            verify: turn 1.3 start 1 of main by p1 holding 1, seen 5, verify Check [reasoning]
+            reason: reason [reasoning]
+              completed "" [evaluating]
+            finish: run 1 Answered Answer Unfinished { because: NothingNew }, seen 7, 3 turns, 0 calls: "draft" [terminating]
+            at_rest: rest [terminating]
+        "#]],
+    );
+}
+
 #[test]
 fn a_spent_budget_gives_the_draft_and_says_why() {
     check(

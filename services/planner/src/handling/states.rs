@@ -38,6 +38,10 @@ impl Look<'_> {
 
     /// Whether the thread is kept as a state before its delivery is let go.
     pub(super) fn is_worth_a_checkpoint(&self, thread: &Thread) -> bool {
-        self.shared.config.keep_runs.is_some_and(|runs| thread.is_worth_a_checkpoint(runs))
+        let Some(runs) = self.shared.config.keep_runs else { return false };
+        let span = self.shared.config.spans.schedule_to_start;
+        // One that purges nothing would only put the next purge off.
+        let purges = || thread.purgeable(self.shared.clock.now(thread.head.at), span).is_some();
+        thread.is_worth_a_checkpoint(runs) && (thread.checkpoint.is_none() || purges())
     }
 }

@@ -9,7 +9,7 @@ use super::{BusFlags, Given, ModelChoice};
 use crate::settings::Environment;
 
 /// `systole dev`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Examples:\n  systole dev                          # every agent under agents/\n  systole dev agents/ops support.yaml\n  systole dev --dry-run\n  systole dev --nats nats://n1:4222 --redis redis://r1:6379 --roles planner,gateway"
 )]

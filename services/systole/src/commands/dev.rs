@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 
 use self::changes::Seen;
 use self::crew::Crew;
-use self::http::Place;
+use self::http::Address;
 use self::screen::Screen;
 use self::shift::{Shift, unfinished};
 use super::Context;
@@ -46,7 +46,7 @@ pub(crate) async fn dev(context: &Context, dev: &Dev) -> Result<Exit, Failure> {
         let why = "--roles says which part of a deployment this is, and none is named";
         return Err(Failure::input(why).and("Name its NATS with --nats."));
     }
-    let place = http::place(dev).await?;
+    let address = http::take(dev).await?;
     let (crew, seen) = Crew::read(context, dev, &[]);
     let crew = crew?;
     let mut interrupts =
@@ -59,7 +59,7 @@ pub(crate) async fn dev(context: &Context, dev: &Dev) -> Result<Exit, Failure> {
     let command = context.same_store(&shell::line(dev.again(&context.environment)));
     interrupts.goes_on_with(&command);
     let up = Up { context, dev, store: &store, command };
-    let ended = up.run((crew, seen), place, told, &mut interrupts).await;
+    let ended = up.run((crew, seen), address, told, &mut interrupts).await;
     store.close().await?;
     ended
 }
@@ -110,7 +110,7 @@ impl Up<'_> {
     async fn run(
         &self,
         read: (Crew, Seen),
-        place: Place,
+        address: Address,
         told: mpsc::Receiver<Stored>,
         interrupts: &mut Interrupts,
     ) -> Result<Exit, Failure> {
@@ -121,7 +121,7 @@ impl Up<'_> {
         let (fresh, asked) = Fresh::new();
         let path = &self.context.common.store;
         open_door(path, self.store, &mut front, shift.status(), Some(fresh));
-        let http = http::serve(&mut front, self.store, place);
+        let http = http::serve(&mut front, self.store, address);
         let journal = &self.store.ports().journal;
         let status = shift.status().borrow().clone();
         screen.up(self.context, &status, unfinished(journal).await?.len(), &http);

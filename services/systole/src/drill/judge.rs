@@ -102,7 +102,7 @@ impl Counts {
     ) {
         let mut told = Told::default();
         for placed in history {
-            told.read(&placed.record);
+            told.read(placed.sequence, &placed.record);
         }
         let in_vain = told.booked.iter().filter(|name| !effects.contains(name)).count();
         self.claimed_in_vain = self.claimed_in_vain.saturating_add(in_vain);
@@ -142,8 +142,9 @@ struct Told {
 }
 
 impl Told {
-    fn read(&mut self, record: &Record) {
+    fn read(&mut self, at: Sequence, record: &Record) {
         match record {
+            Record::Fact(fact) if fact.is_void(at) => {}
             Record::Fact(fact) => self.fact(fact),
             Record::Observation(observation) => self.observation(observation),
             Record::Input(input) => self.input(&input.body),

@@ -137,7 +137,7 @@ impl PlannerSettings {
         }
         let agents = PathBuf::from(agents);
         let planner = reader.planner(bus, life);
-        reader.finish(Self { agents, base_url, api_key, ..planner })
+        reader.finish(Self { agents, ..planner })
     }
 }
 
@@ -223,7 +223,7 @@ impl<'a> Reader<'a> {
         self.problems.push(line);
     }
 
-    /// A planner without agents and endpoint.
+    /// A planner without agents.
     fn planner(&mut self, bus: BusSettings, life: Life) -> PlannerSettings {
         let max_turns = self.whole("max_turns", 1, 1_000_000);
         let keep_runs = self.whole("keep_runs", 0, 1_000_000);
@@ -232,8 +232,8 @@ impl<'a> Reader<'a> {
             life,
             agents: PathBuf::new(),
             model: self.text("model"),
-            base_url: None,
-            api_key: None,
+            base_url: self.text("base_url"),
+            api_key: self.text("api_key"),
             limits: self.limits(),
             prices: self.text("prices").map(PathBuf::from),
             max_turns: usize::try_from(max_turns).unwrap_or(usize::MAX),

@@ -177,7 +177,7 @@ impl Servers {
         let metrics = metrics.clone();
         let model = ask(&self.ports, vec![endpoint])?.admitted_by(admissions);
         Ok(Arc::new(model.watched(move |endpoint, state| {
-            metrics.endpoint(endpoint, state == EndpointState::Rests);
+            metrics.endpoint(&without_login(endpoint), state == EndpointState::Rests);
         })))
     }
 
@@ -246,6 +246,18 @@ pub(crate) async fn freezes(
 ) -> Result<(Arc<dyn Freezes>, Arc<dyn Registry>), Failure> {
     let bus = Box::pin(NatsBus::connect(nats(settings, "client"))).await?;
     Ok((Arc::new(bus.clone()), Arc::new(bus)))
+}
+
+/// An endpoint's address without what may be secret in it.
+fn without_login(endpoint: &str) -> String {
+    match endpoint.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.split_once('/').map_or(rest, |(host, _)| host);
+            let secret = host.rfind('@').map_or(0, |at| at.saturating_add(1));
+            format!("{scheme}://{}", rest.get(secret..).unwrap_or_default())
+        }
+        None => endpoint.to_owned(),
+    }
 }
 
 /// Addresses without what may be secret in them.
@@ -321,5 +333,21 @@ impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         let lines = vec![error.to_string(), error.advice().to_owned()];
         Self { exit: Exit::Store, code: error.code(), lines }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_shown_without_its_login() {
+        for (endpoint, shown) in [
+            ("https://api.example/v1", "https://api.example/v1"),
+            ("http://ann:secret@host:1/v1?a=b@c", "http://host:1/v1?a=b@c"),
+            ("somewhere", "somewhere"),
+        ] {
+            assert_eq!(without_login(endpoint), shown);
+        }
     }
 }

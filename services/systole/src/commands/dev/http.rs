@@ -16,7 +16,7 @@ use crate::wiring::{self, Store};
 const USUAL: &str = "127.0.0.1:7070";
 
 /// An address to be asked at.
-pub(super) enum Place {
+pub(super) enum Address {
     Taken(TcpListener, SocketAddr),
     /// Nobody named this address, and it is not to be had.
     Missing(String),
@@ -24,22 +24,22 @@ pub(super) enum Place {
 }
 
 /// Takes the address. One that was named and is not to be had is an error.
-pub(super) async fn place(dev: &Dev) -> Result<Place, Failure> {
+pub(super) async fn take(dev: &Dev) -> Result<Address, Failure> {
     let named = dev.listen.as_deref().map(str::trim).filter(|text| !text.is_empty());
     if named == Some("off") {
-        return Ok(Place::Off);
+        return Ok(Address::Off);
     }
     let address = address(named.unwrap_or(USUAL))?;
     let taken = TcpListener::bind(address).await.and_then(|listener| {
         let address = listener.local_addr()?;
-        Ok(Place::Taken(listener, address))
+        Ok(Address::Taken(listener, address))
     });
     match taken {
-        Ok(place) => Ok(place),
+        Ok(taken) => Ok(taken),
         Err(error) if named.is_some() => {
             Err(refused(format!("{address} cannot be listened on: {error}")))
         }
-        Err(error) => Ok(Place::Missing(format!(
+        Err(error) => Ok(Address::Missing(format!(
             "HTTP is not served: {address} is not to be had ({error}); --listen names another"
         ))),
     }
@@ -78,11 +78,11 @@ impl Http {
 }
 
 /// Serves the store's threads until the engine stops.
-pub(super) fn serve(engine: &mut Engine, store: &Store, place: Place) -> Http {
-    let (listener, address) = match place {
-        Place::Taken(listener, address) => (listener, address),
-        Place::Missing(why) => return Http::Missing(why),
-        Place::Off => return Http::Off,
+pub(super) fn serve(engine: &mut Engine, store: &Store, wanted: Address) -> Http {
+    let (listener, address) = match wanted {
+        Address::Taken(listener, address) => (listener, address),
+        Address::Missing(why) => return Http::Missing(why),
+        Address::Off => return Http::Off,
     };
     let health = Health::starting();
     health.started();

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt as _, TryFutureExt as _, try_join_all};
+use futures_util::future::{BoxFuture, FutureExt as _, join_all};
 use ports::BusError;
 use service_runtime::shutdown::Shutdown;
 use service_runtime::tasks::TaskSet;
 
 use super::crew::Crew;
-use crate::arguments::{Dev, NodeRole};
+use crate::arguments::{Dev, ModelChoice, NodeRole};
 use crate::commands::Context;
 use crate::engine::Engine;
 use crate::failure::{Exit, Failure};
 use crate::nodes::kill::KillSwitch;
 use crate::nodes::process::Process;
-use crate::nodes::settings::DevSettings;
+use crate::nodes::settings::{DevSettings, PlannerSettings};
 use crate::nodes::sources;
 use crate::watched::Trouble;
 use crate::wiring::servers::Servers;
@@ -30,9 +30,23 @@ pub(super) async fn dev(context: &Context, dev: &Dev) -> Result<Exit, Failure> {
     }
     let found = sources::find(dev.bus.config.as_deref(), &context.environment, &dev.given())?;
     let settings = found.read(DevSettings::read)?;
+    let dev = &asking(dev, &settings.planner);
     let works = dev.is(NodeRole::Planner) || dev.is(NodeRole::Worker);
     let crew = if works { Some(Crew::read(context, dev, &[]).0?) } else { None };
     Joined { context, dev, settings, crew }.run().await
+}
+
+/// The same with the model that the settings name: they may come from a file.
+fn asking(dev: &Dev, settings: &PlannerSettings) -> Dev {
+    let own = dev.model.clone();
+    let model = ModelChoice {
+        model: own.model.or_else(|| settings.model.clone()),
+        api_key: own.api_key.or_else(|| settings.api_key.clone()),
+        base_url: own.base_url.or_else(|| settings.base_url.clone()),
+        prices: own.prices.or_else(|| settings.prices.clone()),
+        ..own
+    };
+    Dev { model, ..dev.clone() }
 }
 
 struct Joined<'a> {
@@ -74,7 +88,7 @@ impl Joined<'_> {
             let gateway = servers.gateway(own, metrics, health, shutdown.clone());
             services.push(gateway.showing(counts.of(self.dev)).serve(listener).boxed());
         }
-        let ended = process.run(try_join_all(services).map_ok(drop), shutdown).await;
+        let ended = process.run(together(services, shutdown.clone()), shutdown).await;
         engine.stop().await;
         ended
     }
@@ -103,6 +117,21 @@ impl Joined<'_> {
         }
         Ok(services)
     }
+}
+
+/// All of them, until the end; one that fails has the others finish or hand back what they hold.
+async fn together(services: Vec<Service>, shutdown: Shutdown) -> Result<(), BusError> {
+    let watched = services.into_iter().map(|service| {
+        let shutdown = shutdown.clone();
+        async move {
+            let ended = service.await;
+            if ended.is_err() {
+                shutdown.drain();
+            }
+            ended
+        }
+    });
+    join_all(watched).await.into_iter().collect()
 }
 
 impl Counts {
