@@ -48,7 +48,7 @@ impl World {
                 self.under_way.push((self.now + pause + way, planner, tenant.to_owned(), id));
             }
             Decision::Wait(pause, _) => {
-                queue.1 = self.now + pause + self.random.u64(..pause / 4 + 1);
+                queue.1 = self.now + pause + self.random.u64(..=pause / 4);
             }
             Decision::Noted => panic!("no answer to a question"),
         }
