@@ -76,7 +76,7 @@ impl Findings {
         match kind(path, &text) {
             None => self.other.push(format!("{name}: {KINDS}")),
             Some(Kind::Rehearsal) => {
-                self.problems.extend(rehearsals::check_rehearsal(&name, &text))
+                self.problems.extend(rehearsals::check_rehearsal(&name, &text));
             }
             Some(Kind::Agent) => self.agent(path, &text, environment),
             Some(Kind::Manifest) => {
