@@ -20,7 +20,7 @@ use crate::breaker::{Breaker, Change, is_trouble};
 use crate::endpoint::Endpoint;
 use crate::exchange::{Exchange, chain};
 use crate::reader::{Reader, ReaderConfig, Tools};
-use crate::reply::Reply;
+use crate::reply::{Arrived, Reply};
 use crate::{retry, wire};
 
 /// Endpoints in the order in which they are tried.
@@ -296,7 +296,10 @@ impl OpenAiModel {
         model: &str,
     ) -> Result<Box<Reply>, ModelError> {
         let started = Instant::now();
-        let response = self.open(target, request, model).await?;
+        let deadlines = target.endpoint.deadlines;
+        let mut response = self.open(target, request, model).await?;
+        // Many threads wait here: what reads the reply is made once there is something to read.
+        let first = Arrived::first(&mut response, &deadlines, started).await;
         let tools = request.tools.iter();
         let config = ReaderConfig {
             protocol: request.protocol,
@@ -305,9 +308,9 @@ impl OpenAiModel {
             ),
             think: target.endpoint.think,
         };
-        let deadlines = target.endpoint.deadlines;
         let reply = Reply::new(response, Reader::new(config), deadlines, started);
         let mut reply = Box::new(reply);
+        reply.take(first);
         match reply.next().await {
             Some(Err(error)) => Err(error),
             Some(signal) => {

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::future::pending;
 
+use bytes::Bytes;
 use ports::admission::{Permit, Went};
 use proto::notice::Deadline;
 use reqwest::Response;
@@ -24,6 +25,37 @@ pub(crate) struct Reply {
     last_chunk: Instant,
     /// Falls free when the reply is over or dropped.
     place: Option<Box<dyn Permit>>,
+}
+
+/// What came of a response's body.
+pub(crate) enum Arrived {
+    Bytes(Bytes),
+    End(EndOfBody),
+    /// Nothing, and this ran out.
+    Nothing(Deadline),
+}
+
+impl Arrived {
+    /// The first that comes, of a request that was sent at `started`.
+    pub(crate) async fn first(
+        response: &mut Response,
+        deadlines: &Deadlines,
+        started: Instant,
+    ) -> Self {
+        let (first, end) = (started + deadlines.first_token, started + deadlines.total);
+        let (until, deadline) =
+            if end < first { (end, Deadline::Total) } else { (first, Deadline::FirstToken) };
+        Self::of(response, until, deadline).await
+    }
+
+    async fn of(response: &mut Response, until: Instant, deadline: Deadline) -> Self {
+        match timeout_at(until, response.chunk()).await {
+            Ok(Ok(Some(bytes))) => Self::Bytes(bytes),
+            Ok(Ok(None)) => Self::End(EndOfBody::Clean),
+            Ok(Err(error)) => Self::End(EndOfBody::Cut(chain(&error.without_url()))),
+            Err(_) => Self::Nothing(deadline),
+        }
+    }
 }
 
 impl Reply {
@@ -79,14 +111,17 @@ impl Reply {
 
     async fn read(&mut self) {
         let (until, deadline) = self.waits_until();
-        let next = async {
-            match &mut self.response {
-                Some(response) => response.chunk().await,
-                None => pending().await,
-            }
+        let arrived = match &mut self.response {
+            Some(response) => Arrived::of(response, until, deadline).await,
+            None => pending().await,
         };
-        let signals = match timeout_at(until, next).await {
-            Ok(Ok(Some(bytes))) => {
+        self.take(arrived);
+    }
+
+    /// Reads what came of the body.
+    pub(crate) fn take(&mut self, arrived: Arrived) {
+        let signals = match arrived {
+            Arrived::Bytes(bytes) => {
                 let before = self.reader.chunks();
                 let signals = self.reader.push(&bytes);
                 if self.reader.chunks() > before {
@@ -94,9 +129,8 @@ impl Reply {
                 }
                 signals
             }
-            Ok(Ok(None)) => self.reader.end(&EndOfBody::Clean),
-            Ok(Err(error)) => self.reader.end(&EndOfBody::Cut(chain(&error.without_url()))),
-            Err(_) => self.reader.timeout(deadline),
+            Arrived::End(how) => self.reader.end(&how),
+            Arrived::Nothing(deadline) => self.reader.timeout(deadline),
         };
         self.queue.extend(signals);
     }

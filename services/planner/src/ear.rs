@@ -2,7 +2,7 @@
 
 use ports::model;
 use proto::notice::Notice;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, Notify};
 
 /// What may wait to be told; beyond it the newest is dropped.
 const WAITING: usize = 32;
@@ -15,19 +15,36 @@ pub(crate) enum Heard {
     Asks(String),
 }
 
-/// Hands on what it hears. Each thread that waits for its model has one: a channel makes room for
-/// many values at once, so they are boxed.
-pub(crate) struct Ear(mpsc::Sender<Box<Heard>>);
+/// Hands on what it hears. Each thread that waits for its model has one, so it is no channel, which
+/// makes room for many values at once.
+#[derive(Debug, Default)]
+pub(crate) struct Ear {
+    heard: Mutex<Vec<Heard>>,
+    told: Notify,
+}
 
 impl Ear {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Box<Heard>>) {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        (Self(sender), receiver)
+    /// Waits until something was told.
+    pub(crate) async fn heard(&self) -> Vec<Heard> {
+        self.told.notified().await;
+        self.take()
     }
 
-    fn put(&self, heard: Heard) {
-        if self.0.try_send(Box::new(heard)).is_err() {
-            tracing::debug!("more was told of a model than its turn could take");
+    /// What was told and not taken yet.
+    pub(crate) fn take(&self) -> Vec<Heard> {
+        // Nobody holds it across an await, so it is free.
+        self.heard.try_lock().map(|mut heard| std::mem::take(&mut *heard)).unwrap_or_default()
+    }
+
+    fn put(&self, told: Heard) {
+        match self.heard.try_lock() {
+            Ok(mut heard) if heard.len() < WAITING => {
+                heard.push(told);
+                self.told.notify_one();
+            }
+            Ok(_) | Err(_) => {
+                tracing::debug!("more was told of a model than its turn could take");
+            }
         }
     }
 }

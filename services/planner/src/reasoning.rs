@@ -194,6 +194,12 @@ impl<'a> Turn<'a> {
         }
     }
 
+    async fn hear_all(&mut self, heard: Vec<Heard>) {
+        for heard in heard {
+            self.hear(heard).await;
+        }
+    }
+
     async fn hear(&mut self, heard: Heard) {
         match heard {
             Heard::Notice(notice) => {
@@ -251,7 +257,7 @@ impl<'a> Turn<'a> {
     ) -> Result<Result<Reply, Streamed>, BusError> {
         let shutdown = self.shutdown;
         let model = Arc::clone(&self.shared.ports.model);
-        let (ear, mut heard) = Ear::new();
+        let ear = Ear::default();
         let mut ask = model.ask(request, &ear);
         let asked = loop {
             tokio::select! {
@@ -260,14 +266,12 @@ impl<'a> Turn<'a> {
                 () = running.nudged() => {
                     if let Some(end) = Box::pin(self.look()).await? { return Ok(Err(end)) }
                 }
-                Some(heard) = heard.recv() => Box::pin(self.hear(*heard)).await,
+                heard = ear.heard() => Box::pin(self.hear_all(heard)).await,
                 asked = &mut ask => break asked,
                 () = tokio::time::sleep_until(self.deadline) => break Err(overdue()),
             }
         };
-        while let Ok(heard) = heard.try_recv() {
-            Box::pin(self.hear(*heard)).await;
-        }
+        Box::pin(self.hear_all(ear.take())).await;
         Ok(asked.map_err(Streamed::Broken))
     }
 
