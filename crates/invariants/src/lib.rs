@@ -99,10 +99,9 @@ impl Checker {
         Self::default()
     }
 
-    /// For a history in which a planner may say what was lost. A tail that nobody missed leaves no
-    /// such word, and still what was decided from it is void.
+    /// For a history in which a planner says what was lost.
     fn of(history: &[Placed]) -> Self {
-        let mut checker = Self { tail_lost: true, ..Self::default() };
+        let mut checker = Self::default();
         for placed in history {
             if let Record::Fact(Fact::Restored(restored)) = &placed.record {
                 let calls = restored.standing.run.iter().flat_map(|run| &run.calls);
