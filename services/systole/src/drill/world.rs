@@ -25,6 +25,8 @@ const READY: Duration = Duration::from_mins(2);
 pub(crate) const ACK_WAIT: Duration = Duration::from_secs(2);
 /// The same on a cluster, as it is without a setting.
 const CLUSTER_ACK_WAIT: Duration = Duration::from_secs(6);
+/// When the first word of a model that takes its time comes.
+const FIRST_WORD: Duration = Duration::from_secs(2);
 /// The command of the model.
 const MODEL: [&str; 5] = ["rehearse", "serve", "rehearsal.yaml", "--listen", "127.0.0.1:0"];
 
@@ -73,10 +75,16 @@ tools:
     run: { command: [/bin/sh, -c, 'echo \"$0\" >> effects.log; sleep 0.4; echo \"booked $0\"', '{order}'] }
 ";
 
-/// The rehearsal of a model that thinks for a while.
-fn slowly(thinks: Duration) -> String {
-    let millis = thinks.as_millis();
-    format!("pace: {{ first_token_ms: {millis} }}\nrules:\n  - say: I have thought about it.\n")
+/// The rehearsal of a model that takes about so long for its few words. They come one by one: a model
+/// that says nothing for half a minute is given up.
+fn slowly(takes: Duration) -> String {
+    let rest = takes.saturating_sub(FIRST_WORD).max(FIRST_WORD);
+    let pace = 12.0 / rest.as_secs_f64();
+    let first = FIRST_WORD.as_millis();
+    format!(
+        "pace: {{ tokens_per_second: {pace:.3}, first_token_ms: {first} }}\nrules:\n  \
+         - say: one two three four five six seven eight nine ten eleven twelve\n"
+    )
 }
 
 /// A process to start.
