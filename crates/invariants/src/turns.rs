@@ -3,7 +3,7 @@
 use std::fmt;
 
 use proto::call::{RequestedCall, ToolCall};
-use proto::fact::{EndReason, Fact, RunFinished, Standing, TurnStarted};
+use proto::fact::{EndReason, Fact, RunFinished, Standing, TurnStarted, Verification};
 use proto::ids::{Sequence, ToolCallId};
 
 use crate::Checker;
@@ -266,7 +266,9 @@ impl Checker {
             let why = format!("{} is open and a call of it was dispatched", open.id);
             report.breaks(Invariant::CallsAreNamed, why);
         }
-        if let (Some(open), true) = (self.turns.open, is_answer(fact.reason)) {
+        // The draft of an earlier turn may be given while a step of its verification is open.
+        let is_draft = matches!(fact.verification, Some(Verification::Unfinished { .. }));
+        if let (Some(open), true) = (self.turns.open, is_answer(fact.reason) && !is_draft) {
             report
                 .breaks(Invariant::TurnsAreOrdered, format!("an answer while {} is open", open.id));
         }
