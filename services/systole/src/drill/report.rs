@@ -73,7 +73,8 @@ pub(crate) fn page(outcomes: &[Outcome]) -> String {
          no call is closed because of a wrong clock, at most 1.05 model calls per turn.\n\
          - **Recovered after**: from the hit until every run of the round had ended, at worst, the start \
          of the heir and the two\n  seconds after which a silent process counts as gone included. In \
-         `past_deadline` it is the deadline that is waited for.\n\n{}",
+         `past_deadline` and \
+         `silent` it is the deadline that is waited for, in `cluster` the\n  length of the turns.\n\n{}",
         matrix(outcomes)
     )
 }
