@@ -1,6 +1,11 @@
 //! Where this process has just written: a read that passes there can ask for all records at once
 //! instead of for one after another.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "held for a look or a change of the table, never over an await"
+)]
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

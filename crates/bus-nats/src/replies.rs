@@ -1,6 +1,11 @@
 //! Answers of several messages, over one subscription of the connection. A subscription of its own
 //! for each request would change the server's tables twice for each read.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "held for a look or a change of the table, never over an await"
+)]
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -96,7 +96,7 @@ impl Behind {
                 let place = samples.partition_point(|known| known.at <= sample.at);
                 samples.insert(place, *sample);
             }
-            let newest = samples.last().map_or(Timestamp::default(), |newest| newest.at);
+            let newest = samples.last().map_or_else(Timestamp::default, |newest| newest.at);
             let over = samples.partition_point(|known| known.at < newest.before(window));
             let surplus = samples.len().saturating_sub(SAMPLES);
             samples.drain(..over.max(surplus));

@@ -85,10 +85,11 @@ pub struct Judged {
 impl Judge {
     /// Records were lost; a thread is judged anew by what is left of it.
     pub fn lost(&mut self, place: &ThreadRef, lost: &[Arc<Stored>], left: &[Stored]) {
-        let mut thread = ThreadJudge::default();
         // What was lost before is still lost.
-        thread.ever_lost = self.threads.remove(place).map(|b| b.ever_lost).unwrap_or_default();
-        thread.keys = thread.ever_lost.clone();
+        let ever_lost = self.threads.remove(place).map(|before| before.ever_lost);
+        let ever_lost = ever_lost.unwrap_or_default();
+        let keys = ever_lost.clone();
+        let mut thread = ThreadJudge { ever_lost, keys, ..ThreadJudge::default() };
         let forgiven = self.calls.iter().filter(|(_, call)| call.forgiven);
         thread.checker.lost(forgiven.map(|(id, _)| id.clone()), []);
         let mut keys = Vec::new();

@@ -1,9 +1,9 @@
 //! What a worker knows of its tool's breaker without asking working memory for each call.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ports::working_memory::Sample;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How old this knowledge may be. The samples of a busy tool are many, and successes never open a
@@ -17,7 +17,7 @@ pub(crate) const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// A breaker that was seen closed, and good outcomes that working memory has not been told.
 #[derive(Debug, Default)]
-pub(crate) struct BreakerView(Mutex<State>);
+pub(crate) struct BreakerView(watch::Sender<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -28,42 +28,43 @@ struct State {
 impl BreakerView {
     /// Whether it may be taken to be closed.
     pub(crate) fn is_closed(&self) -> bool {
-        self.state().closed.is_some_and(|at| at.elapsed() < FRESH)
+        self.0.borrow().is_closed()
     }
 
     /// Judged closed by samples that were asked for at `asked`.
     pub(crate) fn see_closed(&self, asked: Instant) {
-        self.state().closed = Some(asked);
+        self.0.send_modify(|state| state.closed = Some(asked));
     }
 
     /// The tool failed.
     pub(crate) fn forget(&self) {
-        self.state().closed = None;
+        self.0.send_modify(|state| state.closed = None);
     }
 
     /// Counts an outcome; answers with those that have to be told now. Only a good one of a breaker
     /// that is seen closed may wait: one of a probe has to close it.
     pub(crate) fn count(&self, sample: Sample) -> Vec<Sample> {
-        let mut state = self.state();
-        state.untold.push(sample);
-        let is_closed = state.closed.is_some_and(|at| at.elapsed() < FRESH);
-        let waits = sample.ok && is_closed && state.untold.len() < WAITING;
-        if waits { Vec::new() } else { state.take() }
+        let mut due = Vec::new();
+        self.0.send_modify(|state| {
+            state.untold.push(sample);
+            if !sample.ok || !state.is_closed() || state.untold.len() >= WAITING {
+                due = std::mem::take(&mut state.untold);
+            }
+        });
+        due
     }
 
     /// Outcomes that were not told yet.
     pub(crate) fn untold(&self) -> Vec<Sample> {
-        self.state().take()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut untold = Vec::new();
+        self.0.send_modify(|state| untold = std::mem::take(&mut state.untold));
+        untold
     }
 }
 
 impl State {
-    fn take(&mut self) -> Vec<Sample> {
-        std::mem::take(&mut self.untold)
+    fn is_closed(&self) -> bool {
+        self.closed.is_some_and(|at| at.elapsed() < FRESH)
     }
 }
 

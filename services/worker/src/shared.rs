@@ -1,7 +1,7 @@
 //! What all tasks of a worker share.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ports::BusError;
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) unused: UnusedStarts,
     pub(crate) shutdown: Shutdown,
     /// What was frozen when it was last asked for.
-    freezes: Mutex<Option<(Instant, Arc<[Freeze]>)>>,
+    freezes: watch::Sender<Option<(Instant, Arc<[Freeze]>)>>,
 }
 
 impl Shared {
@@ -39,28 +39,27 @@ impl Shared {
             running: Running::new(),
             unused: UnusedStarts::new(),
             shutdown,
-            freezes: Mutex::default(),
+            freezes: watch::Sender::default(),
         }
     }
 
     /// What is frozen, as it was asked for no longer than `age` ago. Whoever finds it older asks
     /// anew: nobody waits for the answer of somebody else.
     pub(crate) async fn frozen(&self, age: Duration) -> Result<Arc<[Freeze]>, BusError> {
-        let known = self.known_freezes().clone().filter(|(at, _)| at.elapsed() < age);
+        let known = self.freezes.borrow().clone().filter(|(at, _)| at.elapsed() < age);
         if let Some((_, frozen)) = known {
             return Ok(frozen);
         }
         let asked = Instant::now();
         let frozen: Arc<[Freeze]> = self.ports.freezes.frozen().await?.into();
-        let mut known = self.known_freezes();
-        if known.as_ref().is_none_or(|(at, _)| *at < asked) {
-            *known = Some((asked, Arc::clone(&frozen)));
-        }
+        self.freezes.send_if_modified(|known| {
+            let newer = known.as_ref().is_none_or(|(at, _)| *at < asked);
+            if newer {
+                *known = Some((asked, Arc::clone(&frozen)));
+            }
+            newer
+        });
         Ok(frozen)
-    }
-
-    fn known_freezes(&self) -> MutexGuard<'_, Option<(Instant, Arc<[Freeze]>)>> {
-        self.freezes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -236,9 +236,9 @@ fn a_bar_is_renewed_after_two_checkpoints_and_not_before() {
     holds(&format!("{began} keep keep bar:a"));
     let before = expect!["bar_is_final at 11: the call was barred before"];
     check(&format!("{began} keep bar:a"), &before);
-    let start = expect![[r#"
+    let start = expect![[r"
         bar_is_final at 12: the call was barred before
-        no_start_after_answer at 12: 00000000a was answered and not barred"#]];
+        no_start_after_answer at 12: 00000000a was answered and not barred"]];
     check(&format!("{began} keep keep go:a"), &start);
 }
 

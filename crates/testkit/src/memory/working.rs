@@ -263,7 +263,7 @@ impl WorkingMemory for MemoryWorkingMemory {
         let mut memory = self.memory.lock();
         let mut kept = [memory.samples(tool).as_slice(), samples].concat();
         kept.sort_by_key(|sample| sample.at);
-        let newest = kept.last().map_or(Timestamp::default(), |newest| newest.at);
+        let newest = kept.last().map_or_else(Timestamp::default, |newest| newest.at);
         kept.retain(|sample| newest.0.saturating_sub(sample.at.0) <= millis(window));
         memory.set(Key::Samples(tool.clone()), Some(Value::Samples(kept)));
         Ok(())

@@ -104,7 +104,7 @@ pub(crate) enum Command {
     /// Shows what this is for: an agent repairs a real service.
     Demo(Demo),
     /// Stays up and runs agents: what other commands ask on the same store is done here.
-    Dev(Dev),
+    Dev(Box<Dev>),
     /// Threads.
     #[command(flatten)]
     Thread(Box<ThreadCommand>),

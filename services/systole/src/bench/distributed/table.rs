@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn every_number_has_its_place() {
-        expect![[r#"
+        expect![[r"
             2 cores, load 0.00, 0 syncs/s of 4 KiB, one after another
 
             one thread  run p50  run p99  call p50  call p99
@@ -232,7 +232,7 @@ mod tests {
             1000 threads wait for the model
               input to turn: p50 0.00 ms, p99 80.00 ms, worst 0.00 ms; all asked 0.00 ms after the last input
               planner 90.0 MB (40.0 before), bare client 50.0 MB (20.0 before): 20.5 KB a thread beyond the bare client
-        "#]]
+        "]]
         .assert_eq(&table(&report()));
     }
 }

@@ -70,8 +70,8 @@ impl Joined<'_> {
         let (settings, counts) = (&self.settings, Counts::default());
         let switch = KillSwitch::of(&self.context.environment)?;
         let mut process = Process::start(settings.planner.life).await?;
-        let serves = self.dev.is(NodeRole::Gateway) && settings.planner.life.listen.is_some();
-        let listener = if serves { Some(process.listener()?) } else { None };
+        let has_gateway = self.dev.is(NodeRole::Gateway) && settings.planner.life.listen.is_some();
+        let listener = if has_gateway { Some(process.listener()?) } else { None };
         // Until there is more to serve, health is served on the same address.
         let mut waiting = TaskSet::new();
         process.serve(&mut waiting, counts.of(self.dev));
