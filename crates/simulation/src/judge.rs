@@ -89,7 +89,7 @@ impl Judge {
         let ever_lost = self.threads.remove(place).map(|before| before.ever_lost);
         let ever_lost = ever_lost.unwrap_or_default();
         let keys = ever_lost.clone();
-        let mut thread = ThreadJudge { ever_lost, keys, ..ThreadJudge::default() };
+        let mut thread = ThreadJudge { keys, ever_lost, ..ThreadJudge::default() };
         let forgiven = self.calls.iter().filter(|(_, call)| call.forgiven);
         thread.checker.lost(forgiven.map(|(id, _)| id.clone()), []);
         let mut keys = Vec::new();
