@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use planner::Config;
 use proto::fact::Fact;
@@ -30,12 +31,16 @@ fn keeping(instance: &str, runs: u32) -> Config {
 }
 
 async fn runs(world: &World, from: u32, to: u32) {
+    // Records are purged only once no worker would begin a call of theirs any more.
+    runs_apart(world, from, to, Duration::from_mins(3)).await;
+}
+
+async fn runs_apart(world: &World, from: u32, to: u32, pause: Duration) {
     for run in from..=to {
         world.message(&run.to_string(), "hello").await;
         let is_end = |record: &Record| matches!(record, Record::Fact(Fact::RunFinished(end)) if end.run == run);
         world.until("the end of the run", is_end).await;
-        // Records are purged only once no worker would begin a call of theirs any more.
-        tokio::time::sleep(std::time::Duration::from_mins(3)).await;
+        tokio::time::sleep(pause).await;
     }
 }
 
@@ -57,6 +62,20 @@ async fn older_runs_are_purged_and_the_model_still_knows_them() {
     assert_eq!(heard.load(Ordering::Relaxed), 6);
 }
 
+/// A call of a purged record could not be told from one that never began, and a worker may still have
+/// one in hand.
+#[tokio::test(start_paused = true)]
+async fn records_of_calls_that_may_still_begin_are_not_purged() {
+    let mut world = World::new(listener().0).await;
+    world.planner_of(keeping("planner-a", 1), 1);
+    runs_apart(&world, 1, 4, Duration::from_secs(1)).await;
+    let early = world.trace_left();
+    assert!(early.starts_with(&format!("{RUN} checkpoint {RUN}")), "{early}");
+    runs(&world, 5, 6).await;
+    let late = world.trace_left();
+    assert!(late.starts_with(&format!("checkpoint {RUN}")), "{late}");
+}
+
 /// A client that repeats itself long after is still known by its key.
 #[tokio::test(start_paused = true)]
 async fn the_key_of_an_input_that_was_purged_is_known_for_ever() {
@@ -67,7 +86,7 @@ async fn the_key_of_an_input_that_was_purged_is_known_for_ever() {
     world.bus.working_memory().forget_all();
     world.planner_of(keeping("planner-b", 1), 2);
     world.message("1", "hello").await;
-    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let ends = world.left().into_iter().filter_map(|placed| match placed.record {
         Record::Fact(Fact::RunFinished(end)) => Some(end.run),
         Record::Fact(_)
