@@ -2,7 +2,7 @@
 //! in, state and decision out; times are microseconds of the store's clock.
 //!
 //! Requests are spaced evenly, a little below the limit: a provider counts in windows of its own, and
-//! evenly spaced requests fit into any of them. A place is given at most [`AHEAD`] in advance; who
+//! evenly spaced requests fit into any of them. A place is given at most `AHEAD` in advance; who
 //! comes later asks again, so that what is given can still be shared between tenants. Where a limit
 //! is not known it is learned: a refusal shrinks the rate to what was answered, time lets it grow.
 
