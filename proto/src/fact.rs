@@ -164,6 +164,19 @@ pub struct TurnStarted {
     /// The step of the answer's verification that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifyStep>,
+    /// What memory brought in, for this request and the rest of the run. It is told as recalled, and
+    /// never kept as something new.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recalled: Vec<Recalled>,
+}
+
+/// What memory brought in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Recalled {
+    /// Where it is from: a fragment of a thread, or document, version and section.
+    pub source: String,
+    /// The words.
+    pub text: String,
 }
 
 /// A step of a chain of verification; the draft comes before the first.
@@ -230,6 +243,11 @@ impl Usage {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// The reply ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnCompleted {
@@ -250,6 +268,10 @@ pub struct TurnCompleted {
     pub model: String,
     /// What it cost.
     pub usage: Usage,
+    /// What the request was guessed to take, in tokens; 0 when nobody guessed. Beside what the
+    /// provider counted it corrects later guesses.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub guessed_tokens: u64,
     /// How sure the model said it is, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::call::{RequestedCall, Started, ToolCall};
 use crate::envelope::DecodeError;
-use crate::fact::{ApprovalAsked, RunFinished, TurnStarted, Usage, VerifyStep};
+use crate::fact::{ApprovalAsked, Recalled, RunFinished, TurnStarted, Usage, VerifyStep};
 use crate::ids::{AgentName, InputKey, Nonce, Sequence, ThreadRef, ToolCallId, ToolName};
 use crate::input::{Decision, Message};
 use crate::observation::Observation;
@@ -41,6 +41,8 @@ pub struct SavedThread {
     pub finished: Option<Box<RunFinished>>,
     #[serde(default)]
     pub checkpoint: Option<SavedCheckpoint>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_mille: Option<u32>,
 }
 
 /// The last record that it was folded from.
@@ -100,6 +102,8 @@ pub struct SavedRun {
     pub handed_back: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verifying: Option<SavedVerifying>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recalled: Vec<Recalled>,
 }
 
 /// An answer that is being verified.

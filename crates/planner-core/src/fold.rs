@@ -149,6 +149,9 @@ impl Thread {
         self.fold_verification(turn.verify);
         let Some(run) = &mut self.run else { return };
         run.turns = turn.turn;
+        if !turn.recalled.is_empty() {
+            run.recalled.clone_from(&turn.recalled);
+        }
         run.open = Some(OpenTurn { sequence, started: turn.clone(), dispatched: Vec::new() });
     }
 
@@ -218,6 +221,7 @@ impl Thread {
         if !self.is_open(turn.run, turn.started) {
             return;
         }
+        self.weigh_guess(turn);
         let named = self.name_calls(turn.run, turn.turn, &turn.calls);
         self.log.push(Logged::Turn {
             run: turn.run,
@@ -228,6 +232,19 @@ impl Thread {
             calls: named.clone(),
         });
         self.end_turn(Reply { calls: named, ..Reply::of(turn) }, turn.usage);
+    }
+
+    /// What a provider counted corrects later guesses. It moves only when it is clearly off, so that
+    /// requests keep their beginnings.
+    fn weigh_guess(&mut self, turn: &TurnCompleted) {
+        let per_mille =
+            turn.usage.prompt_tokens.saturating_mul(1000).checked_div(turn.guessed_tokens);
+        let Some(counted) = per_mille.and_then(|ratio| u32::try_from(ratio).ok()) else { return };
+        let counted = counted.clamp(800, 3000);
+        let known = self.tokens_per_mille.unwrap_or(1000);
+        if known.abs_diff(counted) > known / 6 {
+            self.tokens_per_mille = Some(known.midpoint(counted));
+        }
     }
 
     fn fold_turn_sealed(&mut self, turn: &TurnSealed) {
@@ -425,6 +442,7 @@ impl Run {
             repairs: 0,
             handed_back: 0,
             verifying: None,
+            recalled: Vec::new(),
         }
     }
 }

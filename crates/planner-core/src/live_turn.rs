@@ -162,6 +162,9 @@ impl LiveTurn {
     /// The reply ended: the record that names every call of the turn.
     pub fn complete(self, end: ReplyEnd, asked_model: &str) -> TurnCompleted {
         let usage = self.usage(end.usage);
+        // Only one request that the provider counted says how good the guess was.
+        let is_told = end.usage.is_some() && self.wasted == Usage::default();
+        let guessed_tokens = if is_told { self.meter.prompt_tokens } else { 0 };
         let cut = end.finish == Some(Finish::Length);
         let mut calls: Vec<RequestedCall> = self.calls.into_values().collect();
         void_finish_beside_others(&mut calls);
@@ -175,6 +178,7 @@ impl LiveTurn {
             calls,
             model: end.model.unwrap_or_else(|| asked_model.to_owned()),
             usage,
+            guessed_tokens,
             confidence: end.confidence,
             opaque: end.opaque,
         }

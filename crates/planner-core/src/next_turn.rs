@@ -251,6 +251,7 @@ fn start(
         agent_fingerprint: agent.fingerprint.clone(),
         note: ask.note,
         verify: ask.verify,
+        recalled: Vec::new(),
     };
     Decision::fact(branch, Fact::TurnStarted(started))
 }

@@ -35,6 +35,7 @@ impl From<&Thread> for SavedThread {
             late,
             finished,
             checkpoint,
+            tokens_per_mille,
         } = thread;
         Self {
             place: place.clone(),
@@ -54,6 +55,7 @@ impl From<&Thread> for SavedThread {
             late: *late,
             finished: finished.clone(),
             checkpoint: checkpoint.map(Into::into),
+            tokens_per_mille: *tokens_per_mille,
         }
     }
 }
@@ -79,6 +81,7 @@ impl From<SavedThread> for Thread {
             late: saved.late,
             finished: saved.finished,
             checkpoint: saved.checkpoint.map(Into::into),
+            tokens_per_mille: saved.tokens_per_mille,
         }
     }
 }
@@ -151,6 +154,7 @@ impl From<&Run> for SavedRun {
             repairs,
             handed_back,
             verifying,
+            recalled,
         } = run;
         Self {
             number: *number,
@@ -169,6 +173,7 @@ impl From<&Run> for SavedRun {
                 step: verifying.step,
                 draft: verifying.draft.clone(),
             }),
+            recalled: recalled.clone(),
         }
     }
 }
@@ -191,6 +196,7 @@ impl From<SavedRun> for Run {
             verifying: saved
                 .verifying
                 .map(|SavedVerifying { step, draft }| Verifying { step, draft }),
+            recalled: saved.recalled,
         }
     }
 }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use proto::call::{Approved, RequestedCall, Started, ToolCall};
-use proto::fact::{ApprovalAsked, RunFinished, TurnCompleted, TurnStarted, Usage, VerifyStep};
+use proto::fact::{
+    ApprovalAsked, Recalled, RunFinished, TurnCompleted, TurnStarted, Usage, VerifyStep,
+};
 use proto::ids::{AgentName, InputKey, Nonce, Sequence, ThreadRef, ToolCallId, ToolName};
 use proto::input::{Decision, Message};
 use proto::observation::Observation;
@@ -48,6 +50,8 @@ pub struct Thread {
     pub finished: Option<Box<RunFinished>>,
     /// The newest checkpoint.
     pub checkpoint: Option<CheckpointMark>,
+    /// Tokens that providers count for a thousand guessed ones, once one has counted.
+    pub tokens_per_mille: Option<u32>,
 }
 
 /// A checkpoint, as far as the next one has to know it.
@@ -128,6 +132,8 @@ pub struct Run {
     pub handed_back: u32,
     /// The answer that is being verified.
     pub verifying: Option<Verifying>,
+    /// What memory brought in.
+    pub recalled: Vec<Recalled>,
 }
 
 /// An answer that is being verified.
@@ -261,6 +267,7 @@ impl Thread {
             late: 0,
             finished: None,
             checkpoint: None,
+            tokens_per_mille: None,
         }
     }
 

@@ -227,6 +227,7 @@ fn started() -> TurnStarted {
         agent_fingerprint: fingerprint(),
         note: Some("Your answer was not JSON.".into()),
         verify: None,
+        recalled: Vec::new(),
     }
 }
 
@@ -240,6 +241,7 @@ fn completed(calls: Vec<RequestedCall>) -> TurnCompleted {
         calls,
         model: "m-1".into(),
         usage: usage(),
+        guessed_tokens: 0,
         confidence: Some(0.75),
         opaque: Some(opaque()),
     }

@@ -126,6 +126,7 @@ impl Writer {
             agent_fingerprint: fingerprint("agent"),
             note: None,
             verify: None,
+            recalled: Vec::new(),
         }))
     }
 
@@ -140,6 +141,7 @@ impl Writer {
             calls: requested(word.subject),
             model: "m".into(),
             usage: Usage::default(),
+            guessed_tokens: 0,
             confidence: None,
             opaque: None,
         }))

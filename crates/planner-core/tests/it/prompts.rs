@@ -32,6 +32,7 @@ fn run() -> Run {
         repairs: 0,
         handed_back: 0,
         verifying: None,
+        recalled: Vec::new(),
     }
 }
 

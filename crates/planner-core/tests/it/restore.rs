@@ -38,6 +38,7 @@ fn started(run: u32, seen: u64) -> Record {
         agent_fingerprint: fingerprint("main"),
         note: None,
         verify: None,
+        recalled: Vec::new(),
     }))
 }
 

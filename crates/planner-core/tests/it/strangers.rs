@@ -42,6 +42,7 @@ fn started(run: u32, turn: u32, seen: u64) -> Record {
         agent_fingerprint: fingerprint("main"),
         note: None,
         verify: None,
+        recalled: Vec::new(),
     }))
 }
 
@@ -67,6 +68,7 @@ fn completed(run: u32, turn: u32, started: u64, calls: Vec<RequestedCall>) -> Re
         calls,
         model: "m".into(),
         usage: Usage::default(),
+        guessed_tokens: 0,
         confidence: None,
         opaque: None,
     }))

@@ -97,10 +97,12 @@ fn is_impure(name: &str) -> bool {
 fn may_see(member: &str) -> Option<fn(&str) -> bool> {
     match member {
         "proto" => Some(|_| false),
-        "ports" | "xtask" => Some(|name| name == "proto"),
+        "xtask" => Some(|name| name == "proto"),
+        // What a store of memories keeps, and the formula it ranks by, is memory-core's.
+        "ports" => Some(|name| ["memory-core", "proto"].contains(&name)),
         "rehearsal" => Some(|name| ["argument-check", "definitions", "proto"].contains(&name)),
         "admission" | "service-runtime" => Some(sees_ports),
-        "testkit" => Some(|name| sees_ports(name) || name == "invariants"),
+        "testkit" => Some(|name| sees_ports(name) || ["invariants", "memory-core"].contains(&name)),
         "planner" => Some(|name| {
             let own = ["planner-core", "memory-core", "invariants"];
             sees_service_parts(name) || own.contains(&name)
@@ -117,6 +119,11 @@ fn may_see(member: &str) -> Option<fn(&str) -> bool> {
         }
         "system-tests" | "loadtest" => Some(|_| true),
         "argument-check" => Some(|name| name == "proto"),
+        // What the model sees of a long conversation is decided by what memory keeps of it.
+        "planner-core" => Some(|name| ["argument-check", "memory-core", "proto"].contains(&name)),
+        recall if recall.starts_with("recall-") => {
+            Some(|name| sees_ports(name) || name == "memory-core")
+        }
         // How arguments are checked is one rule for model, planner and worker.
         pure if is_pure(pure) => Some(|name| ["proto", "argument-check"].contains(&name)),
         adapter if is_adapter(adapter) => Some(sees_ports),

@@ -37,6 +37,7 @@ fn started(start: u32) -> Record {
         agent_fingerprint: fingerprint("helper"),
         note: None,
         verify: None,
+        recalled: Vec::new(),
     }))
 }
 
@@ -50,6 +51,7 @@ fn completed(started: Sequence, text: &str) -> Record {
         calls: Vec::new(),
         model: "m".to_owned(),
         usage: Usage::default(),
+        guessed_tokens: 0,
         confidence: None,
         opaque: None,
     }))

@@ -86,6 +86,7 @@ impl<'o> Feed<'o> {
                 agent_fingerprint: Fingerprint::new(hex("a")).unwrap(),
                 note: None,
                 verify: None,
+                recalled: Vec::new(),
             })),
         )
     }
@@ -138,6 +139,7 @@ impl<'o> Feed<'o> {
                 calls: calls.iter().map(call).collect(),
                 model: "rehearsal".to_owned(),
                 usage: Usage { prompt_tokens: 900, completion_tokens: 100, micro_usd: None },
+                guessed_tokens: 0,
                 confidence: None,
                 opaque: None,
             })),
