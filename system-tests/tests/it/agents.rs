@@ -36,6 +36,16 @@ pub(crate) fn command(argv: &str, effect: &str, more: &str) -> String {
     )
 }
 
+/// An agent whose one call waits for a person and then writes a line.
+pub(crate) fn dangerous(home: &Home) {
+    let tool = command(
+        "[\"/bin/sh\", \"-c\", \"echo done >> effects; echo done\"]",
+        "irreversible",
+        "    approval: always\n",
+    );
+    with_tool(home, &tool, "{}");
+}
+
 /// An agent that talks for a long time and then answers.
 pub(crate) fn talker(home: &Home) {
     home.write("agent.yaml", "name: talker\nrole: You talk.\nmodel: rehearsed\ntools: []\n");

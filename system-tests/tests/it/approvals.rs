@@ -1,16 +1,7 @@
 //! Approvals without a terminal.
 
-use crate::agents::{command, with_tool};
+use crate::agents::dangerous;
 use crate::home::Home;
-
-fn dangerous(home: &Home) {
-    let tool = command(
-        "[\"/bin/sh\", \"-c\", \"echo done >> effects; echo done\"]",
-        "irreversible",
-        "    approval: always\n",
-    );
-    with_tool(home, &tool, "{}");
-}
 
 #[test]
 fn without_a_terminal_a_call_is_denied_and_the_observation_says_so() {

@@ -5,19 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::agents::{command, talker, with_tool};
+use crate::agents::{command, dangerous, talker, with_tool};
 use crate::gateway::{Events, post};
 use crate::home::{Ended, Home, Running, until};
 use crate::journal::violations;
-
-fn dangerous(home: &Home) {
-    let tool = command(
-        "[\"/bin/sh\", \"-c\", \"echo done >> effects; echo done\"]",
-        "irreversible",
-        "    approval: always\n",
-    );
-    with_tool(home, &tool, "{}");
-}
 
 fn slow(home: &Home) {
     let script = "[\"/bin/sh\", \"-c\", \"touch began; sleep 60; echo late\"]";

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::home::{Ended, Home, finish, program};
+use crate::agents::dangerous;
+use crate::home::{Ended, Home, Running, finish, program};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -153,10 +154,75 @@ fn every_further_block_of_the_command_line_page_can_be_typed() {
         "thaw",
         "completions",
         "man",
+        "doctor",
         "bench",
     ] {
         assert!(typed.contains(&format!("systole {command}")), "{command} has no example");
     }
+}
+
+/// The commands of a section whose lines are for another terminal than the run's.
+fn commands_of(section: &str) -> Vec<Vec<String>> {
+    let page = fs::read_to_string(root().join("docs/cli.md")).unwrap();
+    let (_, section) = page.split_once(&format!("\n## {section}\n")).unwrap();
+    let lines = section.split("```").nth(1).unwrap().trim().lines();
+    lines.map(|line| words(line.split('#').next().unwrap())).collect()
+}
+
+/// The words behind the program's name, as a shell would part them.
+fn words(line: &str) -> Vec<String> {
+    let parts = line.trim().split('"').enumerate();
+    let words = parts.flat_map(|(index, part)| match index % 2 {
+        0 => part.split_whitespace().map(str::to_owned).collect(),
+        _ => vec![part.to_owned()],
+    });
+    words.skip(1).collect()
+}
+
+/// An agent whose one call waits for a person, under a `dev`.
+fn waiting(home: &Home) -> (Running, Running) {
+    dangerous(home);
+    let mut dev = home.start(["dev", "agent.yaml"]);
+    dev.until_printed("dev is up");
+    let mut run = home.start(["run", "agent.yaml", "go", "--json"]);
+    run.until_printed("approval_asked");
+    (dev, run)
+}
+
+#[test]
+fn the_words_of_a_person_on_the_command_line_page_can_be_typed() {
+    let commands = commands_of("threads, approve");
+    assert_eq!(commands.len(), 3, "{commands:?}");
+    let home = Home::new();
+    let (dev, run) = waiting(&home);
+    let listed = home.run(&commands[0]);
+    assert_eq!(listed.out.matches("waiting").count(), 1, "{listed:?}");
+    let approved = home.run(&commands[1]);
+    assert!(approved.out.starts_with("approved: probe ("), "{approved:?}");
+    run.end().answer();
+    assert_eq!(home.read("effects"), "done\n");
+    let mut run = home.start(["run", "agent.yaml", "go", "--json", "--new"]);
+    run.until_printed("approval_asked");
+    let thread = home.run(["threads", "--json", "--limit", "1"]).last()["thread"].clone();
+    let thread = thread.as_str().unwrap();
+    let mut denial = commands[2].clone();
+    assert_eq!(denial[1], "9KZ2", "the end of an id stands there");
+    denial[1] = thread[thread.len() - 4..].to_owned();
+    assert_eq!(home.run(&denial).code, Some(0));
+    let content = run.end().observation_of("probe")["content"].clone();
+    assert!(content.as_str().unwrap().contains("not on a Friday"), "{content}");
+    dev.kill();
+}
+
+#[test]
+fn the_cancel_of_the_command_line_page_can_be_typed() {
+    let home = Home::new();
+    let (dev, run) = waiting(&home);
+    let cancelled = home.run(&commands_of("cancel")[0]);
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    assert_eq!(run.end().code, Some(3));
+    assert_eq!(home.read("effects"), "");
+    dev.kill();
 }
 
 /// Two terminals, so the lines cannot be typed one after another.
