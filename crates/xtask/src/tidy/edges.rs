@@ -97,7 +97,7 @@ fn is_impure(name: &str) -> bool {
 fn may_see(member: &str) -> Option<fn(&str) -> bool> {
     match member {
         "proto" => Some(|_| false),
-        "xtask" => Some(|name| name == "proto"),
+        "worker-conformance" | "xtask" => Some(|name| name == "proto"),
         // What a store of memories keeps, and the formula it ranks by, is memory-core's.
         "ports" => Some(|name| ["memory-core", "proto"].contains(&name)),
         "rehearsal" => Some(|name| ["argument-check", "definitions", "proto"].contains(&name)),
