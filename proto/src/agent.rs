@@ -1,6 +1,7 @@
 //! What an agent promises: its file, checked and filled with defaults.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -94,6 +95,57 @@ pub fn turns_for_complexity(complexity: u32) -> u32 {
     complexity.div_ceil(2).saturating_add(3)
 }
 
+/// One version of a collection of documents.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Edition {
+    /// The collection.
+    pub collection: String,
+    /// The version.
+    pub version: String,
+}
+
+impl Edition {
+    /// `handbook@2`; each side is 1 to 64 of A-Z, a-z, 0-9, `.`, `-` and `_`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (collection, version) = text.split_once('@')?;
+        let is_fit = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+        let is_name = |part: &str| (1..=64).contains(&part.len()) && part.chars().all(is_fit);
+        let (collection, version) = (collection.to_owned(), version.to_owned());
+        (is_name(&collection) && is_name(&version)).then_some(Self { collection, version })
+    }
+}
+
+impl fmt::Display for Edition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.collection, self.version)
+    }
+}
+
+/// What an agent uses of long-term memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryUse {
+    /// How many memories a run begins with; 0 is none.
+    pub recall: u32,
+    /// The collections of documents it knows, each in one version: another version is another file of
+    /// the agent, so that a run tells which one it used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collections: Vec<Edition>,
+}
+
+impl Default for MemoryUse {
+    fn default() -> Self {
+        Self { recall: 8, collections: Vec::new() }
+    }
+}
+
+impl MemoryUse {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// One agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Agent {
@@ -139,6 +191,9 @@ pub struct Agent {
     /// How an answer is checked before it is given.
     #[serde(default, skip_serializing_if = "Verify::is_off")]
     pub verify: Verify,
+    /// What it uses of long-term memory.
+    #[serde(default, skip_serializing_if = "MemoryUse::is_default")]
+    pub memory: MemoryUse,
     /// What the model costs; without it money counts only where the provider tells the cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,

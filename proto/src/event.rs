@@ -105,6 +105,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most_ms: Option<u64>,
     },
+    /// The run goes on without long-term memory.
+    WithoutMemory {
+        /// The turn.
+        turn: u32,
+        /// Why, for people.
+        because: String,
+    },
     /// The reply is complete.
     TurnCompleted {
         /// The run.

@@ -71,6 +71,11 @@ pub enum Notice {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most_ms: Option<u64>,
     },
+    /// The run goes on without long-term memory.
+    WithoutMemory {
+        /// Why, for people.
+        because: String,
+    },
 }
 
 /// A notice as it travels beside live text. Losing one is allowed.

@@ -4,8 +4,9 @@ use async_nats::HeaderMap;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ports::BusError;
+use ports::feed::Feed;
 use ports::journal::{Append, AppendError, Appended, Fence, Journal, Stored};
-use proto::ids::{Sequence, TenantId, ThreadRef};
+use proto::ids::{Partition, Sequence, TenantId, ThreadRef};
 use proto::subject::{Subject, plan_filter, thread_prefix};
 use proto::time::Timestamp;
 use serde_json::{Value, json};
@@ -129,7 +130,7 @@ impl Journal for NatsBus {
     }
 
     async fn server_time(&self) -> Result<Timestamp, BusError> {
-        let subject = format!("$JS.API.STREAM.INFO.{}", stream_name(proto::ids::Partition(0)));
+        let subject = format!("$JS.API.STREAM.INFO.{}", stream_name(Partition(0)));
         let answer = ask(self, subject, &json!({})).await?;
         let info = answer.map_err(crate::api::ApiError::into_bus)?;
         let text = info.get("ts").and_then(Value::as_str).unwrap_or_default();
@@ -138,10 +139,22 @@ impl Journal for NatsBus {
     }
 }
 
+#[async_trait]
+impl Feed for NatsBus {
+    async fn facts(
+        &self,
+        partition: Partition,
+        from: Sequence,
+        limit: usize,
+    ) -> Result<Vec<Stored>, BusError> {
+        reads::facts(self, partition, from, limit).await
+    }
+}
+
 impl NatsBus {
     /// Subjects of a stream that fit a filter, page by page.
     async fn subjects(&self, partition: u16, filter: &str) -> Result<Vec<String>, BusError> {
-        let stream = stream_name(proto::ids::Partition(partition));
+        let stream = stream_name(Partition(partition));
         let mut found = Vec::new();
         loop {
             let query = json!({ "subjects_filter": filter, "offset": found.len() });

@@ -7,6 +7,7 @@ use async_nats::{Message, StatusCode};
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use ports::BusError;
+use ports::feed::MOST_RECORDS;
 use ports::journal::Stored;
 use proto::ids::{Partition, Sequence, ThreadRef};
 use proto::subject::{Leaf, Subject, thread_prefix};
@@ -161,7 +162,8 @@ async fn batches(
     let mut next = Sequence(from.0.max(1));
     let mut size = 1;
     loop {
-        let (batch, left) = batch(bus, thread, next, size).await?;
+        let filter = format!("{}.>", thread_prefix(thread));
+        let (batch, left) = batch(bus, (thread.partition, &filter), next, size).await?;
         let Some(last) = batch.last() else { break };
         next = last.sequence.next();
         records.extend(batch);
@@ -174,10 +176,23 @@ async fn batches(
     Ok(records)
 }
 
+/// Facts of all threads of a partition, in order.
+pub(crate) async fn facts(
+    bus: &NatsBus,
+    partition: Partition,
+    from: Sequence,
+    limit: usize,
+) -> Result<Vec<Stored>, BusError> {
+    let filter = format!("sy.{}.*.*.plan.fact", partition.0);
+    let size = u64::try_from(limit.min(MOST_RECORDS)).unwrap_or(1).max(1);
+    let from = Sequence(from.0.max(1));
+    Ok(batch(bus, (partition, &filter), from, size).await?.0)
+}
+
 /// One batch of direct gets; answers with the records and how many are left.
 async fn batch(
     bus: &NatsBus,
-    thread: &ThreadRef,
+    (partition, filter): (Partition, &str),
     from: Sequence,
     size: u64,
 ) -> Result<(Vec<Stored>, u64), BusError> {
@@ -186,9 +201,8 @@ async fn batch(
     // The last answer of a batch that is not full tells only that it has ended.
     let most = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
     let mut answers = bus.replies.expect(most);
-    let filter = format!("{}.>", thread_prefix(thread));
     let query = json!({ "seq": from.0, "next_by_subj": filter, "batch": size });
-    let subject = format!("$JS.API.DIRECT.GET.{}", stream_name(thread.partition));
+    let subject = format!("$JS.API.DIRECT.GET.{}", stream_name(partition));
     let payload = Bytes::from(query.to_string());
     bus.client
         .publish_with_reply(subject, answers.subject.clone(), payload)

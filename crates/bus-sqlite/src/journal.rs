@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use ports::BusError;
+use ports::feed::{Feed, MOST_RECORDS};
 use ports::journal::{Append, AppendError, Appended, Fence, Journal, Stored};
 use proto::ids::{Partition, Sequence, TenantId, ThreadRef};
 use proto::subject::{Leaf, Subject};
@@ -10,7 +11,7 @@ use proto::time::Timestamp;
 use rusqlite::Connection;
 
 use crate::appends::{self, Verdict};
-use crate::rows::{STORED, all, chain_of, leaf_text, one, stored, strange, to_sql};
+use crate::rows::{STORED, all, chain_of, leaf_text, one, stored, strange, thread_at, to_sql};
 use crate::writer::Promise;
 use crate::{RECORD_LIMIT, SqliteBus, purge, schedules};
 
@@ -78,6 +79,37 @@ impl Journal for SqliteBus {
     async fn server_time(&self) -> Result<Timestamp, BusError> {
         Ok(self.inner.clock.now())
     }
+}
+
+#[async_trait]
+impl Feed for SqliteBus {
+    async fn facts(
+        &self,
+        partition: Partition,
+        from: Sequence,
+        limit: usize,
+    ) -> Result<Vec<Stored>, BusError> {
+        let limit = i64::try_from(limit.min(MOST_RECORDS)).unwrap_or(0);
+        self.inner.readers.run(move |conn| read_facts(conn, partition, from, limit)).await
+    }
+}
+
+/// Facts of all threads of a partition, in order.
+pub(crate) fn read_facts(
+    conn: &Connection,
+    partition: Partition,
+    from: Sequence,
+    limit: i64,
+) -> rusqlite::Result<Vec<Stored>> {
+    let sql = format!(
+        "SELECT {STORED}, t.part, t.tenant, t.thread FROM records r JOIN threads t ON t.id = r.thread_id
+         WHERE r.seq >= ?1 AND r.leaf = ?2 AND t.part = ?3 ORDER BY r.seq LIMIT ?4"
+    );
+    let leaf = leaf_text(&Leaf::Fact);
+    all(conn, &sql, (to_sql(from), leaf, partition.0, limit), |row| {
+        let thread = thread_at(row, 4)?;
+        stored(row, &thread)
+    })
 }
 
 fn check_append(append: &Append) -> Result<(), BusError> {

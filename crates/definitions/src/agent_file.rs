@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol, Verify, turns_for_complexity};
+use proto::agent::{
+    Agent, EarlyDispatch, Limits, MemoryUse, Price, Protocol, Verify, turns_for_complexity,
+};
 use proto::hash;
 use proto::ids::{AgentName, ToolName};
 use proto::tool::ToolContract;
 use serde_json::Value;
 
+use crate::agent_memory::memory;
 use crate::fields::Fields;
 use crate::parameters;
 use crate::problem::{Problem, Report};
@@ -201,6 +204,7 @@ fn agent(who: Who, tools: Vec<ToolName>, limits: Limits, policy: Policy) -> Agen
         end_intent: policy.end_intent,
         output_schema: policy.output_schema,
         verify: policy.verify,
+        memory: policy.memory,
         price: policy.price,
         prices: policy.prices,
         approval_ms: policy.approval_ms,
@@ -363,6 +367,7 @@ struct Policy {
     end_intent: bool,
     output_schema: Option<Value>,
     verify: Verify,
+    memory: MemoryUse,
     price: Option<Price>,
     prices: BTreeMap<String, Price>,
     approval_ms: u64,
@@ -391,6 +396,10 @@ impl Policy {
         };
         let verify = fields.get("verify");
         let verify = verify.map_or(Some(Verify::Off), |at| at.choice(&VERIFIES, report));
+        let memory = match fields.get("memory") {
+            Some(at) => memory(&at, report),
+            None => Some(MemoryUse::default()),
+        };
         let price = match fields.get("price") {
             Some(at) => price(&at, report).map(Some),
             None => Some(None),
@@ -409,6 +418,7 @@ impl Policy {
             end_intent: end_intent?,
             output_schema: output_schema?,
             verify: verify?,
+            memory: memory?,
             price: price?,
             prices: prices?,
             approval_ms: approval_s?.saturating_mul(1000),
@@ -454,6 +464,6 @@ fn price(at: &Place<'_>, report: &mut Report) -> Option<Price> {
 }
 
 /// `true`, `false`, `on` or `off`.
-fn switch(at: &Place<'_>, report: &mut Report) -> Option<bool> {
+pub(crate) fn switch(at: &Place<'_>, report: &mut Report) -> Option<bool> {
     if at.node().as_text().is_some() { at.choice(&SWITCH, report) } else { at.truth(report) }
 }

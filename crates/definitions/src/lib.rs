@@ -11,6 +11,7 @@
 //! - [`lint`]: advice on tools that are valid but hard to call
 
 pub mod agent_file;
+mod agent_memory;
 mod builtins;
 pub mod fields;
 pub mod http;

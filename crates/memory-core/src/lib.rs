@@ -10,6 +10,7 @@
 //! - [`entity`]: names, numbers, paths and the like, by rules
 //! - [`importance`]: the score of a turn among the turns of its session, and why, over [`ranks`]
 //! - [`ranking`]: found lists into one order: fusion, neighbours, prior, validity, decay, diversity
+//! - [`lexical`]: BM25 over words as numbers
 //! - [`text`]: words, stems, a guess at tokens
 
 pub mod entity;
@@ -17,6 +18,7 @@ pub mod fact;
 pub mod fragment;
 pub mod importance;
 pub mod kind;
+pub mod lexical;
 pub mod ranking;
 pub mod ranks;
 pub mod text;

@@ -95,6 +95,7 @@ fn notice_event(LiveNotice { turn, notice, .. }: LiveNotice) -> Event {
             Event::DeadlinePassed { deadline, next, turn: Some(turn), tool_call_id: None }
         }
         Notice::Waiting { because, at_most_ms } => Event::Waiting { turn, because, at_most_ms },
+        Notice::WithoutMemory { because } => Event::WithoutMemory { turn, because },
     }
 }
 

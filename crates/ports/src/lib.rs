@@ -5,19 +5,23 @@
 //! its own inside the adapter and answers with an error rather than hang.
 //!
 //! Reading order: [`journal`] · [`queues`] · [`append`] · [`inputs`] · [`live`] · [`working_memory`] ·
-//! [`artifacts`] · [`registry`] · [`freezes`] · [`model`] · [`clock`] · [`deployment`]
+//! [`artifacts`] · [`registry`] · [`freezes`] · [`model`] · [`recall`] · [`embedder`] · [`feed`] ·
+//! [`clock`] · [`deployment`]
 
 pub mod admission;
 pub mod append;
 pub mod artifacts;
 pub mod clock;
 pub mod deployment;
+pub mod embedder;
+pub mod feed;
 pub mod freezes;
 pub mod inputs;
 pub mod journal;
 pub mod live;
 pub mod model;
 pub mod queues;
+pub mod recall;
 pub mod registry;
 pub mod working_memory;
 

@@ -255,6 +255,7 @@ fn agent(name: &str) -> Agent {
         price: None,
         verify: if name == "eager" { Verify::Chain } else { Verify::Off },
         prices: std::collections::BTreeMap::new(),
+        memory: proto::agent::MemoryUse::default(),
         approval_ms: 12_000,
         fingerprint: fingerprint(name),
     }

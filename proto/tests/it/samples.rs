@@ -85,6 +85,9 @@ pub(crate) fn all() -> Vec<(String, String)> {
         "event.waiting".into(),
         text(&placed(Event::Waiting { turn: 2, because, at_most_ms })),
     ));
+    let because = "Qdrant does not answer".to_owned();
+    let without = placed(Event::WithoutMemory { turn: 2, because });
+    all.push(("event.without_memory".into(), text(&without)));
     all.push(("hint.cancel_call".into(), text(&Hint::CancelCall { tool_call_id: call_id() })));
     all.push(("hint.stop_turn".into(), text(&Hint::StopTurn)));
     all
@@ -393,7 +396,8 @@ fn notices() -> Vec<(&'static str, Notice)> {
     let because = "the endpoint is busy".to_owned();
     vec![
         ("deadline_passed", Notice::DeadlinePassed { deadline, next }),
-        ("waiting", Notice::Waiting { because, at_most_ms: None }),
+        ("waiting", Notice::Waiting { because: because.clone(), at_most_ms: None }),
+        ("without_memory", Notice::WithoutMemory { because }),
     ]
 }
 
@@ -421,6 +425,7 @@ fn agent() -> Agent {
         verify: Verify::Chain,
         price: Some(Price { input_nano_usd: 150, output_nano_usd: 600 }),
         prices: [("m-2".to_owned(), Price { input_nano_usd: 50, output_nano_usd: 200 })].into(),
+        memory: proto::agent::MemoryUse::default(),
         approval_ms: 900_000,
         fingerprint: fingerprint(),
     }

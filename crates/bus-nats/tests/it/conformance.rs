@@ -64,5 +64,5 @@ macro_rules! suites {
     }};
 }
 
-suites!(newest, program(); journal, schedules, queues, live, artifacts, registry, freezes);
-suites!(oldest, oldest_program(); journal, schedules, queues, live, artifacts, registry, freezes);
+suites!(newest, program(); journal, schedules, queues, live, artifacts, registry, freezes, feed);
+suites!(oldest, oldest_program(); journal, schedules, queues, live, artifacts, registry, freezes, feed);

@@ -127,6 +127,11 @@ async fn freezes_keep_their_contract() {
 }
 
 #[tokio::test]
+async fn the_feed_keeps_its_contract() {
+    judge(&conformance::feed::all(&Files).await);
+}
+
+#[tokio::test]
 async fn working_memory_keeps_its_contract() {
     judge(&conformance::working_memory::all(&Files).await);
 }

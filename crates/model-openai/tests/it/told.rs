@@ -22,6 +22,7 @@ impl Ear for Wide {
         let words = match notice {
             Notice::DeadlinePassed { deadline, next } => format!("late {deadline:?} {next:?}"),
             Notice::Waiting { because, at_most_ms } => format!("wait {at_most_ms:?} {because}"),
+            Notice::WithoutMemory { because } => because,
         };
         drop(self.0.send(words));
     }

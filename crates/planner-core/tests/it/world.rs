@@ -65,6 +65,7 @@ pub(crate) fn agent(name: &str) -> Agent {
         price: None,
         verify: Verify::Off,
         prices: BTreeMap::new(),
+        memory: proto::agent::MemoryUse::default(),
         approval_ms: 600_000,
         fingerprint: fingerprint(name),
     }

@@ -12,14 +12,16 @@
 //! and fading times should be fractions of a second. No rule fails because a machine is slow.
 //!
 //! [`journal`] · [`schedules`] · [`queues`] · [`live`] · [`artifacts`] · [`registry`] ·
-//! [`freezes`] · [`working_memory`] · [`shared_cells`]
+//! [`feed`] · [`freezes`] · [`working_memory`] · [`shared_cells`] · [`recall`]
 
 pub mod artifacts;
+pub mod feed;
 pub mod freezes;
 pub mod journal;
 mod kit;
 pub mod live;
 pub mod queues;
+pub mod recall;
 pub mod registry;
 pub mod schedules;
 pub mod shared_cells;
@@ -34,10 +36,12 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{self, StreamExt};
 use ports::BusError;
 use ports::artifacts::Artifacts;
+use ports::feed::Feed;
 use ports::freezes::Freezes;
 use ports::journal::{AppendError, Journal};
 use ports::live::Live;
 use ports::queues::Queues;
+use ports::recall::Recall;
 use ports::registry::Registry;
 use ports::working_memory::WorkingMemory;
 use proto::ids::InstanceId;
@@ -60,13 +64,15 @@ pub struct Peer {
     pub registry: Arc<dyn Registry>,
     /// Its freezes.
     pub freezes: Arc<dyn Freezes>,
+    /// Its facts.
+    pub feed: Arc<dyn Feed>,
 }
 
 impl Peer {
     /// The ports of an adapter that implements them all.
     pub fn of<B>(bus: Arc<B>) -> Self
     where
-        B: Journal + Queues + Live + Artifacts + Registry + Freezes + 'static,
+        B: Journal + Queues + Live + Artifacts + Registry + Freezes + Feed + 'static,
     {
         Self {
             journal: Arc::<B>::clone(&bus),
@@ -74,7 +80,8 @@ impl Peer {
             live: Arc::<B>::clone(&bus),
             artifacts: Arc::<B>::clone(&bus),
             registry: Arc::<B>::clone(&bus),
-            freezes: bus,
+            freezes: Arc::<B>::clone(&bus),
+            feed: bus,
         }
     }
 }
@@ -127,6 +134,24 @@ pub trait MemoryWorld: Send + Sync {
 pub trait MemoryHarness: Send + Sync {
     /// An empty working memory, apart from all others.
     async fn fresh(&self) -> Box<dyn MemoryWorld>;
+}
+
+/// One empty long-term memory.
+#[async_trait]
+pub trait RecallWorld: Send + Sync {
+    /// The view of one process.
+    async fn peer(&self) -> Arc<dyn Recall>;
+
+    /// Opens what was stored anew, after every peer was dropped; answers `false` when there is
+    /// nothing to reopen.
+    async fn reopen(&self) -> bool;
+}
+
+/// Makes empty long-term memories.
+#[async_trait]
+pub trait RecallHarness: Send + Sync {
+    /// An empty one, apart from all others.
+    async fn fresh(&self) -> Box<dyn RecallWorld>;
 }
 
 /// Why a rule did not hold.
@@ -213,6 +238,18 @@ async fn run_memory(
     harness: &dyn MemoryHarness,
 ) -> Report {
     let each = |rule: &'static Rule<dyn MemoryWorld>| async move {
+        let world = harness.fresh().await;
+        (rule.name, (rule.check)(&*world).await)
+    };
+    let outcomes = stream::iter(rules).map(each).buffered(AT_ONCE);
+    outcomes.fold(Report::default(), add).await
+}
+
+async fn run_recall(
+    rules: &'static [Rule<dyn RecallWorld>],
+    harness: &dyn RecallHarness,
+) -> Report {
+    let each = |rule: &'static Rule<dyn RecallWorld>| async move {
         let world = harness.fresh().await;
         (rule.name, (rule.check)(&*world).await)
     };

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ports::BusError;
+use ports::feed::{Feed, MOST_RECORDS};
 use ports::journal::{Append, AppendError, Appended, Fence, Journal, Stored};
-use proto::ids::{InstanceId, Sequence, TenantId, ThreadRef};
+use proto::ids::{InstanceId, Partition, Sequence, TenantId, ThreadRef};
 use proto::subject::{Leaf, Subject};
 use proto::time::Timestamp;
 use tokio::time::sleep;
@@ -229,5 +230,21 @@ impl Journal for BusHandle {
         let now = self.bus.now();
         self.leave(&entered).await;
         Ok(now)
+    }
+}
+
+#[async_trait]
+impl Feed for BusHandle {
+    async fn facts(
+        &self,
+        partition: Partition,
+        from: Sequence,
+        limit: usize,
+    ) -> Result<Vec<Stored>, BusError> {
+        let entered = self.enter(&plain(OpKind::Upkeep)).await?;
+        let limit = limit.min(MOST_RECORDS);
+        let found = self.bus.change(|state, _| state.log.facts(partition, from, limit));
+        self.leave(&entered).await;
+        Ok(found)
     }
 }

@@ -168,6 +168,13 @@ impl Log {
         places.filter_map(|place| part.records.get(place)).map(|s| Stored::clone(s)).collect()
     }
 
+    pub(super) fn facts(&self, partition: Partition, from: Sequence, limit: usize) -> Vec<Stored> {
+        let Some(part) = self.parts.get(&partition) else { return Vec::new() };
+        let records = part.records.range(from..).map(|(_, stored)| stored);
+        let facts = records.filter(|stored| stored.subject.leaf == Leaf::Fact);
+        facts.take(limit).map(|stored| Stored::clone(stored)).collect()
+    }
+
     /// How many records from `from` on a replica serves that misses the newest `behind`, but none
     /// up to `floor`.
     pub(super) fn visible(

@@ -2,14 +2,16 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod flawed_bus;
+mod flawed_feed;
 mod flawed_freezes;
 mod flawed_journal;
 mod flawed_memory;
+mod flawed_recall;
 mod worlds;
 
 use testkit::conformance::{
-    Broken, BusWorld, MemoryWorld, Report, Rule, artifacts, freezes, journal, live, queues,
-    registry, schedules, working_memory,
+    Broken, BusWorld, MemoryWorld, RecallWorld, Report, Rule, artifacts, feed, freezes, journal,
+    live, queues, recall, registry, schedules, working_memory,
 };
 
 use worlds::{BusHarness, MemoryHarness};
@@ -25,6 +27,7 @@ fn bus_rules() -> Vec<&'static Rule<dyn BusWorld>> {
         artifacts::RULES,
         registry::RULES,
         freezes::RULES,
+        feed::RULES,
     ];
     suites.into_iter().flatten().collect()
 }
@@ -44,12 +47,31 @@ async fn the_memory_bus_keeps_every_contract() {
     assert_all_held(&artifacts::all(&harness).await, artifacts::RULES);
     assert_all_held(&registry::all(&harness).await, registry::RULES);
     assert_all_held(&freezes::all(&harness).await, freezes::RULES);
+    assert_all_held(&feed::all(&harness).await, feed::RULES);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_working_memory_keeps_its_contract() {
     let report = working_memory::all(&MemoryHarness(SOUND)).await;
     assert_all_held(&report, working_memory::RULES);
+}
+
+#[tokio::test]
+async fn the_long_term_memory_keeps_its_contract() {
+    let report = recall::all(&flawed_recall::Harness(SOUND)).await;
+    assert_all_held(&report, recall::RULES);
+}
+
+#[tokio::test]
+async fn every_rule_of_long_term_memory_catches_a_fake_that_breaks_it() {
+    let mut blind = Vec::new();
+    for rule in recall::RULES {
+        let world: &dyn RecallWorld = &flawed_recall::world(rule.name);
+        if !is_violated(&(rule.check)(world).await) {
+            blind.push(rule.name);
+        }
+    }
+    assert_eq!(blind, Vec::<&str>::new());
 }
 
 fn is_violated(outcome: &Result<(), Broken>) -> bool {
@@ -86,6 +108,7 @@ async fn every_rule_of_working_memory_catches_a_fake_that_breaks_it() {
 fn rules_have_names_of_their_own() {
     let mut names: Vec<_> = bus_rules().iter().map(|rule| rule.name).collect();
     names.extend(working_memory::RULES.iter().map(|rule| rule.name));
+    names.extend(recall::RULES.iter().map(|rule| rule.name));
     let count = names.len();
     names.sort_unstable();
     names.dedup();

@@ -63,6 +63,7 @@ fn name(event: &Event) -> &'static str {
         Event::Delta { .. } => "delta",
         Event::DeadlinePassed { .. } => "deadline_passed",
         Event::Waiting { .. } => "waiting",
+        Event::WithoutMemory { .. } => "without_memory",
         Event::TurnCompleted { .. } => "turn_completed",
         Event::TurnSealed { .. } => "turn_sealed",
         Event::ToolCall { .. } => "tool_call",

@@ -236,6 +236,7 @@ fn agent() -> Agent {
         limits: Limits::default(),
         end_intent: true,
         output_schema: None,
+        memory: proto::agent::MemoryUse::default(),
         approval_ms: 60_000,
         fingerprint: fingerprint("helper"),
     }

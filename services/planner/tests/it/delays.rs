@@ -54,7 +54,7 @@ async fn told(mut live: Box<dyn Subscription>) -> Vec<String> {
         match serde_json::from_slice(&bytes).unwrap() {
             LiveWord::Notice(notice) => lines.push(match notice.notice {
                 Notice::DeadlinePassed { deadline, next } => format!("{deadline:?} {next:?}"),
-                Notice::Waiting { because, .. } => because,
+                Notice::Waiting { because, .. } | Notice::WithoutMemory { because } => because,
             }),
             LiveWord::Text(_) => {}
         }

@@ -263,6 +263,7 @@ fn agent() -> Agent {
             "second".to_owned(),
             Price { input_nano_usd: 1000, output_nano_usd: 0 },
         )]),
+        memory: proto::agent::MemoryUse::default(),
         approval_ms: 60_000,
         fingerprint: fingerprint("helper"),
     }

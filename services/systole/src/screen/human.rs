@@ -99,6 +99,9 @@ impl<W: Write> HumanView<W> {
             }
             Event::DeadlinePassed { deadline, next, .. } => self.deadline_passed(*deadline, *next),
             Event::Waiting { because, .. } => self.waiting(because),
+            Event::WithoutMemory { because, .. } => {
+                self.remark(&format!("without long-term memory: {because}"))
+            }
             Event::TurnCompleted { text, .. } => self.turn_ended(text, thread, None),
             Event::TurnSealed { text, why, .. } => self.turn_ended(text, thread, Some(*why)),
             Event::ToolCall { tool_call_id, tool, arguments, effect, .. } => {

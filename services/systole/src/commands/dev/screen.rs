@@ -273,6 +273,7 @@ fn words(event: &ThreadEvent, palette: Palette) -> Option<Words> {
         | Event::Delta { .. }
         | Event::DeadlinePassed { .. }
         | Event::Waiting { .. }
+        | Event::WithoutMemory { .. }
         | Event::TurnCompleted { .. }
         | Event::TurnSealed { .. }
         | Event::ToolStarted { .. }

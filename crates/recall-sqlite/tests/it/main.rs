@@ -1,0 +1,5 @@
+//! Long-term memory over real files.
+#![cfg(test)]
+
+mod conformance;
+mod erasing;
