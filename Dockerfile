@@ -1,3 +1,4 @@
+# No engine builds this in CI: docs/distributed.md says what is checked.
 # The one program with every subcommand; docker-compose.yml starts it as gateway, planner, worker and model.
 FROM rust:1.95.0-bookworm AS build
 WORKDIR /src

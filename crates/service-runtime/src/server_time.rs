@@ -7,6 +7,7 @@ use std::time::Duration;
 use ports::BusError;
 use ports::clock::Clock;
 use ports::journal::Journal;
+use prometheus::Gauge;
 use proto::time::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -22,12 +23,19 @@ const LONGEST_WAY: Duration = Duration::from_millis(250);
 pub struct ServerTime {
     clock: Arc<dyn Clock>,
     measured: watch::Sender<Option<(Timestamp, Instant)>>,
+    ahead: Option<Gauge>,
 }
 
 impl ServerTime {
     /// Not measured yet.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, measured: watch::Sender::new(None) }
+        Self { clock, measured: watch::Sender::new(None), ahead: None }
+    }
+
+    /// Tells with each measurement by how many seconds this process's own clock is ahead.
+    #[must_use]
+    pub fn telling(self, ahead: Gauge) -> Self {
+        Self { ahead: Some(ahead), ..self }
     }
 
     /// Server time, never earlier than `floor`, the time of the newest record that is known; by the
@@ -45,17 +53,25 @@ impl ServerTime {
     /// what others have begun would look over: so an answer that took long, because the bus did or
     /// because this process stood still, counts only where nothing better is known.
     pub async fn measure(&self, journal: &dyn Journal) -> Result<(), BusError> {
-        let asked = Instant::now();
+        let (asked, own) = (Instant::now(), self.clock.now());
         let at = journal.server_time().await?;
         let took = asked.elapsed();
         self.measured.send_if_modified(|measured| {
             let better = took <= LONGEST_WAY || measured.is_none();
             if better {
                 *measured = Some((at, asked));
+                self.tell(own, at);
             }
             better
         });
         Ok(())
+    }
+
+    fn tell(&self, own: Timestamp, at: Timestamp) {
+        let ahead_ms = own.0.saturating_sub(at.0);
+        if let (Some(gauge), Ok(millis)) = (&self.ahead, i32::try_from(ahead_ms)) {
+            gauge.set(f64::from(millis) / 1000.0);
+        }
     }
 
     /// Measures again and again, for ever.
@@ -129,10 +145,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_took_long_does_not_move_the_time() {
         let began = Instant::now();
-        let time = ServerTime::new(Arc::new(Wrong));
+        let ahead = Gauge::new("ahead", "how far").unwrap();
+        let time = ServerTime::new(Arc::new(Wrong)).telling(ahead.clone());
         assert_eq!(time.now(Timestamp(0)), Timestamp(5));
         time.measure(&Bus { began, way: Duration::from_millis(100) }).await.unwrap();
         assert_eq!(time.now(Timestamp(0)), Timestamp(1_000_200));
+        assert!((ahead.get() - (5.0 - 1_000_100.0) / 1000.0).abs() < 0.001, "{}", ahead.get());
         time.measure(&Bus { began, way: Duration::from_secs(8) }).await.unwrap();
         assert_eq!(time.now(Timestamp(0)), Timestamp(1_008_200), "the first one still counts");
         assert_eq!(time.now(Timestamp(2_000_000)), Timestamp(2_000_000));

@@ -13,12 +13,13 @@ use proto::event::ThreadEvent;
 use proto::freeze::Freeze;
 use proto::live::{Hint, LiveText};
 use proto::notice::LiveNotice;
+use proto::saved::SavedThread;
 use proto::tool::Registration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::samples;
+use crate::{samples, saved};
 
 pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1")
@@ -49,7 +50,7 @@ fn again<T: DeserializeOwned + Serialize>(text: &str) -> Value {
 
 #[test]
 fn every_message_is_written_as_it_was() {
-    for (name, text) in samples::all() {
+    for (name, text) in samples::all().into_iter().chain(saved::all()) {
         expect_file![folder().join(format!("{name}.json"))].assert_eq(&format!("{text}\n"));
     }
 }
@@ -57,7 +58,7 @@ fn every_message_is_written_as_it_was() {
 #[test]
 fn every_fixture_is_read_and_written_again_unchanged() {
     let fixtures = checked_in();
-    assert!(fixtures.len() >= samples::all().len());
+    assert!(fixtures.len() >= samples::all().len() + saved::all().len());
     for (name, text) in fixtures {
         let written = match kind(&name) {
             "envelope" => {
@@ -71,6 +72,10 @@ fn every_fixture_is_read_and_written_again_unchanged() {
             "live_text" => again::<LiveText>(&text),
             "live_notice" => again::<LiveNotice>(&text),
             "hint" => again::<Hint>(&text),
+            "saved" => {
+                let saved = SavedThread::decode(text.as_bytes()).unwrap();
+                serde_json::from_slice(&saved.encode()).unwrap()
+            }
             other => panic!("no such message: {other}"),
         };
         assert_eq!(written, serde_json::from_str::<Value>(&text).unwrap(), "{name}");

@@ -7,5 +7,6 @@ mod hashes;
 mod names;
 mod reading;
 mod samples;
+mod saved;
 mod schemas;
 mod transcripts;

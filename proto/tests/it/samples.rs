@@ -122,15 +122,15 @@ pub(crate) fn call_id() -> ToolCallId {
     ToolCallId::new("abc123xyz").unwrap()
 }
 
-fn at(later: i64) -> Timestamp {
+pub(crate) fn at(later: i64) -> Timestamp {
     Timestamp(1_700_000_000_000 + later)
 }
 
-fn tool() -> ToolName {
+pub(crate) fn tool() -> ToolName {
     ToolName::new("restart_service").unwrap()
 }
 
-fn agent_name() -> AgentName {
+pub(crate) fn agent_name() -> AgentName {
     AgentName::new("ops").unwrap()
 }
 
@@ -146,15 +146,15 @@ fn arguments() -> Map<String, Value> {
     json!({"service": "web", "count": 2, "ratio": 0.5, "tags": ["a"]}).as_object().cloned().unwrap()
 }
 
-fn arguments_hash() -> ArgumentsHash {
+pub(crate) fn arguments_hash() -> ArgumentsHash {
     hash::arguments_hash(&arguments())
 }
 
-fn opaque() -> Value {
+pub(crate) fn opaque() -> Value {
     json!({"thought_signature": "c2ln"})
 }
 
-fn usage() -> Usage {
+pub(crate) fn usage() -> Usage {
     Usage { prompt_tokens: 100, completion_tokens: 20, micro_usd: Some(35) }
 }
 
@@ -187,12 +187,12 @@ pub(crate) fn observation() -> Observation {
     }
 }
 
-fn failed() -> Observation {
+pub(crate) fn failed() -> Observation {
     Observation::synthesised(call_id(), ErrorCode::InDoubt, "nobody can tell")
         .with_receipt(Receipt::Unknown)
 }
 
-fn message(text: &str) -> Message {
+pub(crate) fn message(text: &str) -> Message {
     Message {
         text: text.into(),
         agent: Some(agent_name()),
@@ -206,7 +206,7 @@ fn input(key: &str, body: InputBody) -> Record {
     Record::Input(Input { key: InputKey::new(key).unwrap(), source, body })
 }
 
-fn requested(disposition: Disposition) -> RequestedCall {
+pub(crate) fn requested(disposition: Disposition) -> RequestedCall {
     RequestedCall {
         tool_call_id: call_id(),
         tool: "restart_service".into(),
@@ -217,7 +217,7 @@ fn requested(disposition: Disposition) -> RequestedCall {
     }
 }
 
-fn started() -> TurnStarted {
+pub(crate) fn started() -> TurnStarted {
     TurnStarted {
         run: 1,
         turn: 2,
@@ -263,7 +263,7 @@ fn sealed() -> TurnSealed {
     }
 }
 
-fn asked() -> ApprovalAsked {
+pub(crate) fn asked() -> ApprovalAsked {
     ApprovalAsked {
         tool_call_id: call_id(),
         tool: tool(),
@@ -273,7 +273,7 @@ fn asked() -> ApprovalAsked {
     }
 }
 
-fn finished() -> RunFinished {
+pub(crate) fn finished() -> RunFinished {
     RunFinished {
         run: 1,
         seen: Sequence(6),
@@ -289,7 +289,7 @@ fn finished() -> RunFinished {
     }
 }
 
-fn tool_call() -> ToolCall {
+pub(crate) fn tool_call() -> ToolCall {
     ToolCall {
         tool_call_id: call_id(),
         run: 1,
@@ -307,7 +307,7 @@ fn tool_call() -> ToolCall {
     }
 }
 
-fn start() -> Started {
+pub(crate) fn start() -> Started {
     Started {
         tool_call_id: call_id(),
         attempt: 1,

@@ -5,6 +5,11 @@ use serde_json::Value;
 
 use crate::fixtures::{checked_in, kind};
 
+/// A kept state is no message: only builds of this program read it.
+fn messages() -> impl Iterator<Item = (String, String)> {
+    checked_in().into_iter().filter(|(name, _)| kind(name) != "saved")
+}
+
 fn validator(kind: &str) -> Validator {
     let schemas = proto::schema::all();
     let name = format!("{kind}.json");
@@ -14,7 +19,7 @@ fn validator(kind: &str) -> Validator {
 
 #[test]
 fn every_fixture_meets_its_schema() {
-    for (name, text) in checked_in() {
+    for (name, text) in messages() {
         let value: Value = serde_json::from_str(&text).unwrap();
         let validator = validator(kind(&name));
         let errors: Vec<String> =
@@ -26,7 +31,7 @@ fn every_fixture_meets_its_schema() {
 /// Or the test above would pass with schemas that accept everything.
 #[test]
 fn a_fixture_without_one_of_its_fields_breaks_its_schema() {
-    for (name, text) in checked_in() {
+    for (name, text) in messages() {
         let value: Value = serde_json::from_str(&text).unwrap();
         let validator = validator(kind(&name));
         let required: &[&str] = match kind(&name) {

@@ -3,6 +3,7 @@
 //! One handling works on a thread at a time within this process; while a model streams, the thread
 //! is free for others, which find the turn in `crate::running`.
 
+mod owners;
 mod states;
 
 use std::sync::Arc;
@@ -13,11 +14,9 @@ use planner_core::thread::OpenTurn;
 use planner_core::view::{Armed, Evaluated, Owner};
 use planner_core::{Decision, Step, Thread, View, Wake, decide};
 use ports::BusError;
-use ports::live::OwnerAnswer;
 use ports::queues::Delivery;
 use proto::fact::Fact;
-use proto::ids::{InstanceId, Sequence, ThreadRef};
-use proto::live::{HeldQuestion, Hint};
+use proto::ids::{Sequence, ThreadRef};
 use proto::subject::Leaf;
 use proto::time::Timestamp;
 use service_runtime::shutdown::Shutdown;
@@ -28,14 +27,13 @@ use crate::carry::{self, Carried};
 use crate::load::{Kept, LoadError};
 use crate::planner::Shared;
 use crate::reasoning::{Reasoned, reason};
+use crate::running::Beginning;
 use crate::sweep::hint;
 
 /// Steps of one handling before it is handed back; far above what any thread needs.
 const MAX_STEPS: u32 = 2000;
 /// Fences lost in a row before the delivery is handed back.
 const MAX_LOST: u32 = 20;
-/// How long the owner of a turn in another process has to stop it by itself.
-const STOP_PATIENCE: Duration = Duration::from_millis(150);
 /// Pause after a fence that was lost.
 const LOST_PAUSE: Duration = Duration::from_millis(20);
 /// Pause when the bus failed.
@@ -105,6 +103,7 @@ struct Look<'a> {
     turn_permit: Option<OwnedSemaphorePermit>,
     floor: Sequence,
     begun: Option<Sequence>,
+    beginning: Option<Beginning>,
     owner: (Sequence, Owner),
     armed: Armed,
     /// The fold, where the last step wrote nothing that it would have to contain.
@@ -135,6 +134,7 @@ impl<'a> Look<'a> {
             turn_permit: None,
             floor: delivery.stored.sequence,
             begun: None,
+            beginning: None,
             owner: (Sequence::NONE, Owner::Unasked),
             armed: if by_others { Armed::ByOthers } else { Armed::Unknown },
             at_hand: None,
@@ -216,32 +216,6 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether a turn that somebody is working on has to be stopped first, by its owner.
-    async fn stop_open_turn(&mut self, thread: &Thread) -> bool {
-        let Some(open) = open_turn(thread).filter(|_| thread.is_stopping()) else { return false };
-        if self.shared.running.is_running(&self.place, open.sequence) {
-            self.shared.running.nudge(&self.place);
-            return !std::mem::replace(&mut self.stop_hinted, true);
-        }
-        if open.started.owner == self.shared.config.instance || self.stop_hinted {
-            return false;
-        }
-        self.stop_hinted = true;
-        hint(self.shared.ports.live.as_ref(), &self.place, &Hint::StopTurn).await;
-        true
-    }
-
-    async fn wait_for_stop(&self, thread: &Thread) {
-        let mine = open_turn(thread)
-            .is_some_and(|open| self.shared.running.is_running(&self.place, open.sequence));
-        if mine {
-            let patience = STOP_PATIENCE.saturating_mul(10);
-            self.shared.running.until_idle(&self.place, patience).await;
-        } else {
-            tokio::time::sleep(STOP_PATIENCE).await;
-        }
-    }
-
     async fn hint_calls(&mut self, thread: &Thread) {
         if self.calls_hinted || !thread.is_stopping() || open_turn(thread).is_some() {
             return;
@@ -288,14 +262,6 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn owner_of(&mut self, thread: &Thread) -> Owner {
-        let Some(open) = open_turn(thread) else { return Owner::Unasked };
-        if self.shared.running.is_running(&self.place, open.sequence) {
-            return Owner::Working;
-        }
-        if self.owner.0 == open.sequence { self.owner.1 } else { Owner::Unasked }
-    }
-
     /// Makes the model request of our open turn, with the thread free for others meanwhile.
     async fn reason<'s>(
         &mut self,
@@ -306,6 +272,7 @@ impl<'a> Look<'a> {
         self.begun = None;
         let Some(open) = open_turn(&thread) else { return Ok(kept) };
         let running = self.shared.running.enter(self.place.clone(), open.sequence);
+        self.beginning = None;
         drop(kept);
         self.shared.snapshots.mark(&self.place);
         self.permit = None;
@@ -403,6 +370,7 @@ impl<'a> Look<'a> {
             return Some(Verdict::HandBack(Duration::ZERO));
         }
         self.evaluated = None;
+        self.beginning = Some(self.shared.running.begin(self.place.clone()));
         if self.turn_permit.is_none() {
             match Arc::clone(&self.shared.turns).try_acquire_owned() {
                 Ok(permit) => self.turn_permit = Some(permit),
@@ -436,24 +404,6 @@ impl<'a> Look<'a> {
             Ok(None) => return self.note_lost(self.floor).await.err(),
             Err(error) => return Some(bus_failed(&error)),
         }
-        None
-    }
-
-    async fn ask(&mut self, thread: &Thread, owner: &InstanceId) -> Option<Verdict> {
-        let open = open_turn(thread)?;
-        let question = HeldQuestion { thread: self.place.clone(), started: open.sequence };
-        let patience = self.shared.config.ask_patience;
-        let answer = self.shared.ports.live.ask(owner, &question, patience).await;
-        let state = match answer {
-            Ok(OwnerAnswer::Holding) => Owner::Working,
-            Ok(OwnerAnswer::NotHolding | OwnerAnswer::NoResponder | OwnerAnswer::Silent) => {
-                tracing::info!(thread = %self.place, %owner, ?answer, "taking the turn over");
-                self.shared.config.metrics.takeovers.inc();
-                Owner::Gone
-            }
-            Err(error) => return Some(bus_failed(&error)),
-        };
-        self.owner = (open.sequence, state);
         None
     }
 

@@ -15,6 +15,8 @@ use service_runtime::metrics::Maker;
 
 /// Tokens of reasoning that the prompt asks to stay below.
 const LONG_THOUGHT: usize = 500;
+const CLOCK_AHEAD: &str =
+    "By how much this process's clock is ahead of the bus's, as last measured.";
 const TURNS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 50.0];
 const TOKENS: &[f64] =
     &[256.0, 1024.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0, 262_144.0, 1_048_576.0];
@@ -37,6 +39,7 @@ pub struct Metrics {
     delays: Delays,
     pub(crate) turns_in_flight: IntGauge,
     pub(crate) turn_slots: IntGauge,
+    pub(crate) clock_ahead: Gauge,
     queue_wait: HistogramVec,
     deliveries: IntCounterVec,
     redeliveries: IntCounterVec,
@@ -93,6 +96,7 @@ impl Metrics {
             delays: Delays::new(&make),
             turns_in_flight: make.gauge("turns_in_flight", "Model requests open now."),
             turn_slots: make.gauge("turn_slots", "Model requests that may be open at once."),
+            clock_ahead: make.amount("clock_ahead_seconds", CLOCK_AHEAD),
             queue_wait: make.histograms(
                 "queue_wait_seconds",
                 "From a record's storage to its first delivery.",

@@ -59,7 +59,8 @@ impl Planner {
     /// A planner of these agents.
     pub fn new(ports: PlannerPorts, book: AgentBook, config: Config) -> Self {
         let shared = Shared {
-            clock: ServerTime::new(Arc::clone(&ports.clock)),
+            clock: ServerTime::new(Arc::clone(&ports.clock))
+                .telling(config.metrics.clock_ahead.clone()),
             tools: Tools::new(Arc::clone(&ports.registry), Spans::of(&config)),
             slots: Slots::default(),
             snapshots: Snapshots::default(),

@@ -18,6 +18,16 @@ struct Turn {
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
     turns: Arc<watch::Sender<BTreeMap<ThreadRef, Turn>>>,
+    /// Threads of which a turn begins here, with how many hands are at it: its record may be in the
+    /// journal before this process knows where.
+    beginning: Arc<watch::Sender<BTreeMap<ThreadRef, u32>>>,
+}
+
+/// Keeps a thread among those of which a turn begins here.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    running: Running,
+    place: ThreadRef,
 }
 
 /// Keeps one request in the list.
@@ -30,7 +40,17 @@ pub(crate) struct RunningGuard {
 
 impl Running {
     pub(crate) fn new() -> Self {
-        Self { turns: Arc::new(watch::Sender::new(BTreeMap::new())) }
+        Self { turns: Arc::default(), beginning: Arc::default() }
+    }
+
+    /// Says that a turn begins here, from before its record is appended until it is entered: whoever
+    /// finds the record meanwhile and asks must not take it over.
+    pub(crate) fn begin(&self, place: ThreadRef) -> Beginning {
+        self.beginning.send_modify(|threads| {
+            let hands = threads.entry(place.clone()).or_default();
+            *hands = hands.saturating_add(1);
+        });
+        Beginning { running: self.clone(), place }
     }
 
     pub(crate) fn enter(&self, place: ThreadRef, started: Sequence) -> RunningGuard {
@@ -65,7 +85,10 @@ impl Running {
     /// The answer to other planners' questions.
     pub(crate) fn holds(&self) -> Holds {
         let running = self.clone();
-        Arc::new(move |question| running.is_running(&question.thread, question.started))
+        Arc::new(move |question| {
+            running.is_running(&question.thread, question.started)
+                || running.beginning.borrow().contains_key(&question.thread)
+        })
     }
 }
 
@@ -73,6 +96,19 @@ impl RunningGuard {
     /// Waits until somebody wants the request to look at the journal.
     pub(crate) async fn nudged(&self) {
         self.nudge.notified().await;
+    }
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        self.running.beginning.send_modify(|threads| {
+            let left = threads.get(&self.place).map_or(0, |hands| hands.saturating_sub(1));
+            if left == 0 {
+                threads.remove(&self.place);
+            } else {
+                threads.insert(self.place.clone(), left);
+            }
+        });
     }
 }
 
@@ -94,16 +130,38 @@ impl Drop for RunningGuard {
 mod tests {
     use proto::ids::{Partition, TenantId, ThreadId};
 
+    use proto::live::HeldQuestion;
+
     use super::*;
 
-    #[test]
-    fn the_end_of_a_turn_leaves_the_next_one_in_the_list() {
-        let place = ThreadRef {
+    fn place() -> ThreadRef {
+        ThreadRef {
             partition: Partition(0),
             tenant: TenantId::new("acme").unwrap(),
             thread: ThreadId::from_parts(1, 1),
-        };
+        }
+    }
+
+    #[test]
+    fn a_turn_is_held_from_before_its_record_until_it_ends() {
         let running = Running::new();
+        let holds = running.holds();
+        let asked = HeldQuestion { thread: place(), started: Sequence(2) };
+        assert!(!holds(&asked));
+        let (one, two) = (running.begin(place()), running.begin(place()));
+        assert!(holds(&asked));
+        drop(one);
+        assert!(holds(&asked), "another hand is at it");
+        let turn = running.enter(place(), Sequence(2));
+        drop(two);
+        assert!(holds(&asked));
+        drop(turn);
+        assert!(!holds(&asked));
+    }
+
+    #[test]
+    fn the_end_of_a_turn_leaves_the_next_one_in_the_list() {
+        let (place, running) = (place(), Running::new());
         let first = running.enter(place.clone(), Sequence(2));
         let second = running.enter(place.clone(), Sequence(7));
         drop(first);

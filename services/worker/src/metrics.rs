@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
+use prometheus::{Gauge, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
 use proto::error_code::ErrorCode;
 use proto::observation::Observation;
 use service_runtime::metrics::Maker;
@@ -24,6 +24,7 @@ pub struct Metrics {
     doubts: IntCounterVec,
     pub(crate) slots: IntGauge,
     pub(crate) slots_in_use: IntGauge,
+    pub(crate) clock_ahead: Gauge,
 }
 
 impl Default for Metrics {
@@ -67,6 +68,10 @@ impl Metrics {
             doubts: make.counters("doubts_total", "Calls answered as in doubt.", tool),
             slots: make.gauge("slots", "Calls that may be worked on at once."),
             slots_in_use: make.gauge("slots_in_use", "Calls worked on now."),
+            clock_ahead: make.amount(
+                "clock_ahead_seconds",
+                "By how much this process's clock is ahead of the bus's, as last measured.",
+            ),
         }
     }
 

@@ -30,7 +30,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(ports: WorkerPorts, config: WorkerConfig, shutdown: Shutdown) -> Self {
-        let time = ServerTime::new(Arc::clone(&ports.clock));
+        let time =
+            ServerTime::new(Arc::clone(&ports.clock)).telling(config.metrics.clock_ahead.clone());
         Self {
             ports,
             config,

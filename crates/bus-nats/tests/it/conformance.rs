@@ -46,7 +46,7 @@ impl BusWorld for World {
     }
 
     fn timing(&self) -> Timing {
-        Timing { patience: Duration::from_secs(3), offer_ttl: Some(Duration::from_millis(1500)) }
+        Timing { patience: Duration::from_secs(15), offer_ttl: Some(Duration::from_millis(1500)) }
     }
 }
 

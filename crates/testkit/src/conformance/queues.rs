@@ -7,6 +7,7 @@ use futures_util::future::{join, join_all};
 use ports::queues::{Delivery, Queue};
 use proto::ids::{Partition, Sequence, ThreadRef};
 use proto::subject::{Leaf, Subject};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::kit::{INBOX, MOMENT, PART, PROGRESS, call_id, holds, peer, same, thread, tool};
@@ -39,14 +40,27 @@ fn ack_wait(peer: &Peer) -> Duration {
     peer.queues.ack_wait()
 }
 
-/// All deliveries that come until none comes for a moment.
-async fn drain(peer: &Peer, queue: &Queue) -> Result<Vec<Sequence>, Broken> {
+/// All deliveries that come. Those that have to come are waited for, however busy the machine is;
+/// only once they are there, or the patience is at its end, does a moment without one end it.
+async fn drain(
+    world: &dyn BusWorld,
+    peer: &Peer,
+    queue: &Queue,
+    wanted: &[Sequence],
+) -> Result<Vec<Sequence>, Broken> {
+    let end = Instant::now() + ack_wait(peer) + world.timing().patience;
     let mut found = Vec::new();
-    while let Some(delivery) = peer.pull(queue, 5 * MOMENT).await? {
+    loop {
+        let Some(delivery) = peer.pull(queue, 5 * MOMENT).await? else {
+            let has_all = wanted.iter().all(|sequence| found.contains(sequence));
+            if has_all || Instant::now() >= end {
+                return Ok(found);
+            }
+            continue;
+        };
         peer.queues.ack(&delivery.token).await?;
         found.push(delivery.stored.sequence);
     }
-    Ok(found)
 }
 
 async fn first(world: &dyn BusWorld, peer: &Peer, queue: &Queue) -> Result<Delivery, Broken> {
@@ -147,7 +161,7 @@ pub async fn an_ack_may_be_repeated(world: &dyn BusWorld) -> Outcome {
     for _ in 0..3 {
         one.queues.ack(&held.token).await?;
     }
-    same("the rest", drain(&one, &INBOX).await?, vec![next])
+    same("the rest", drain(world, &one, &INBOX, &[next]).await?, vec![next])
 }
 
 /// Writes one record of every kind; answers with their places.
@@ -168,32 +182,36 @@ pub async fn inputs_go_to_the_inbox_only(world: &dyn BusWorld) -> Outcome {
     let [input, ..] = one_of_each(&one).await?;
     first(world, &one, &INBOX).await.map(drop)?;
     sleep(ack_wait(&one)).await;
-    same("the inbox", drain(&one, &INBOX).await?, vec![input])
+    same("the inbox", drain(world, &one, &INBOX, &[input]).await?, vec![input])
 }
 
 /// The progress queue has observations (and ticks) and nothing else.
 pub async fn observations_go_to_progress_only(world: &dyn BusWorld) -> Outcome {
     let one = peer(world, "a").await;
     let [_, observation, ..] = one_of_each(&one).await?;
-    same("the progress queue", drain(&one, &PROGRESS).await?, vec![observation])
+    let found = drain(world, &one, &PROGRESS, &[observation]).await?;
+    same("the progress queue", found, vec![observation])
 }
 
 /// A tool's queue has the calls of exactly that tool; emptying one queue takes nothing from another.
 pub async fn calls_go_to_the_queue_of_their_tool_only(world: &dyn BusWorld) -> Outcome {
     let one = peer(world, "a").await;
     let [_, _, a, ab, ..] = one_of_each(&one).await?;
-    let queue = |name: &str| Queue::Tool(PART, tool(name));
-    same("the queue of a", drain(&one, &queue("a")).await?, vec![a])?;
-    same("the queue of ab", drain(&one, &queue("ab")).await?, vec![ab])?;
-    same("the queue of b", drain(&one, &queue("b")).await?, vec![])
+    for (name, wanted) in [("a", vec![a]), ("ab", vec![ab]), ("b", Vec::new())] {
+        let queue = Queue::Tool(PART, tool(name));
+        let found = drain(world, &one, &queue, &wanted).await?;
+        same(&format!("the queue of {name}"), found, wanted)?;
+    }
+    Ok(())
 }
 
 /// No queue delivers a fact or a start.
 pub async fn facts_and_starts_go_nowhere(world: &dyn BusWorld) -> Outcome {
     let one = peer(world, "a").await;
-    let [.., fact, start] = one_of_each(&one).await?;
-    for queue in [INBOX, PROGRESS, Queue::Tool(PART, tool("a"))] {
-        let found = drain(&one, &queue).await?;
+    let [input, observation, call, _, fact, start] = one_of_each(&one).await?;
+    let tools = Queue::Tool(PART, tool("a"));
+    for (queue, wanted) in [(INBOX, input), (PROGRESS, observation), (tools, call)] {
+        let found = drain(world, &one, &queue, &[wanted]).await?;
         holds("no fact, no start", !found.contains(&fact) && !found.contains(&start))?;
     }
     Ok(())
@@ -205,9 +223,29 @@ pub async fn a_queue_serves_one_partition(world: &dyn BusWorld) -> Outcome {
     let elsewhere = ThreadRef { partition: Partition(1), ..thread(2) };
     one.put_in(Subject::new(elsewhere.clone(), Leaf::In)).await?;
     let here = one.put(Leaf::In).await?;
-    same("this partition", drain(&one, &INBOX).await?, vec![here])?;
+    same("this partition", drain(world, &one, &INBOX, &[here]).await?, vec![here])?;
     let there = first(world, &one, &Queue::Inbox(Partition(1))).await?;
     same("the other partition", there.stored.subject.thread, elsewhere)
+}
+
+/// Takes its share of what there is, until all of them together have `wanted`.
+async fn share(
+    world: &dyn BusWorld,
+    peer: &Peer,
+    found: &Mutex<Vec<Sequence>>,
+    wanted: usize,
+) -> Result<(), Broken> {
+    let end = Instant::now() + ack_wait(peer) + world.timing().patience;
+    loop {
+        let Some(delivery) = peer.pull(&INBOX, 5 * MOMENT).await? else {
+            if found.lock().await.len() >= wanted || Instant::now() >= end {
+                return Ok(());
+            }
+            continue;
+        };
+        peer.queues.ack(&delivery.token).await?;
+        found.lock().await.push(delivery.stored.sequence);
+    }
 }
 
 /// Three pullers get thirty records between them, each once.
@@ -222,11 +260,10 @@ pub async fn several_pullers_share_a_queue(world: &dyn BusWorld) -> Outcome {
             written.push(peer.put_in(Subject::new(thread(n), Leaf::In)).await?);
         }
     }
-    let shares = join_all(peers.iter().map(|peer| drain(peer, &INBOX))).await;
-    let mut found = Vec::new();
-    for share in shares {
-        found.extend(share?);
-    }
+    let found = Mutex::new(Vec::new());
+    let shares = peers.iter().map(|peer| share(world, peer, &found, written.len()));
+    join_all(shares).await.into_iter().collect::<Result<Vec<()>, Broken>>()?;
+    let found = found.into_inner();
     let distinct: BTreeSet<_> = found.iter().copied().collect();
     same("every record", distinct.into_iter().collect(), written)?;
     same("each of them once", found.len(), 30)
@@ -286,7 +323,7 @@ pub async fn records_older_than_the_queue_are_delivered(world: &dyn BusWorld) ->
     for _ in 0..3 {
         written.push(one.put(Leaf::Observation).await?);
     }
-    let mut found = drain(&peer(world, "b").await, &PROGRESS).await?;
+    let mut found = drain(world, &peer(world, "b").await, &PROGRESS, &written).await?;
     found.sort();
     same("the progress queue", found, written)
 }

@@ -68,9 +68,19 @@ impl World {
 
     /// The same, with other settings.
     pub(crate) fn planner_of(&mut self, config: Config, seed: u64) -> Metrics {
+        self.planner_over(config, seed, |handle| handle)
+    }
+
+    /// The same, over a journal of its own kind.
+    pub(crate) fn planner_over<J: Journal + 'static>(
+        &mut self,
+        config: Config,
+        seed: u64,
+        journal: impl FnOnce(Arc<BusHandle>) -> Arc<J>,
+    ) -> Metrics {
         let handle = Arc::new(self.bus.handle(&config.instance));
         let ports = PlannerPorts {
-            journal: Arc::<BusHandle>::clone(&handle),
+            journal: journal(Arc::clone(&handle)),
             queues: Arc::<BusHandle>::clone(&handle),
             live: Arc::<BusHandle>::clone(&handle),
             working: Arc::<BusHandle>::clone(&handle),

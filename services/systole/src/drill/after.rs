@@ -32,11 +32,8 @@ impl Ends {
         let mut altered = Vec::new();
         for (place, end) in &self.0 {
             let history = history(client.journal().as_ref(), place).await?;
-            let since = history.iter().filter(|placed| placed.sequence > *end);
-            altered.extend(since.filter(|placed| alters(placed)).map(|placed| {
-                let kind = placed.record.kind();
-                format!("{}: {kind} at {} after the run had ended", place.thread, placed.sequence)
-            }));
+            let thread = place.thread;
+            altered.extend(altering(&history, *end).iter().map(|what| format!("{thread}: {what}")));
         }
         Ok(altered)
     }
@@ -50,6 +47,15 @@ impl Ends {
         }
         Ok(late)
     }
+}
+
+/// What lies behind the end of a run and alters it.
+pub(super) fn altering(history: &[Placed], end: Sequence) -> Vec<String> {
+    let since = history.iter().filter(|placed| placed.sequence > end && alters(placed));
+    let told = since.map(|placed| {
+        format!("{} at {} after the run had ended", placed.record.kind(), placed.sequence)
+    });
+    told.collect()
 }
 
 fn alters(placed: &Placed) -> bool {

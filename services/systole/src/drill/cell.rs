@@ -97,11 +97,12 @@ impl Round<'_> {
         let people = self.people(&cast)?;
         let (places, replaced) =
             tokio::join!(self.errands(&people), self.replace(&mut cast.hit, &people));
-        let (places, (since, heir)) = (places?, replaced?);
+        let (places, (since, mut heir)) = (places?, replaced?);
         self.stage.client.until_rest(&places).await;
         let recovered = since.elapsed();
         let hits = self.hits(&mut cast.hit);
-        let violations = self.afterwards(&mut cast, &places).await?;
+        let mut violations = self.afterwards(&mut cast, &places).await?;
+        violations.extend(self.strays(&mut cast, &mut heir));
         drop((heir, cast));
         Ok(Came { hits, places, recovered, violations })
     }
@@ -184,11 +185,21 @@ impl Round<'_> {
     }
 
     fn hits(&self, nodes: &mut [Node]) -> usize {
-        let is_hit = |node: &mut Node| match self.cell.hit {
-            Hit::Killed => node.is_gone(),
-            Hit::Paused => node.is_stopped(),
-        };
-        nodes.iter_mut().filter_map(|node| is_hit(node).then_some(())).count()
+        let Cell { point, hit, .. } = self.cell;
+        nodes.iter_mut().filter_map(|node| node.is_hit(point, hit).then_some(())).count()
+    }
+
+    /// Processes that ended although nobody asked for it: their end is no kill, and it breaks the row.
+    fn strays(&self, cast: &mut Cast, heir: &mut Node) -> Vec<String> {
+        let Cell { point, .. } = self.cell;
+        let hit = cast
+            .hit
+            .iter_mut()
+            .filter_map(|node| if node.is_hit(point, Hit::Killed) { None } else { node.stray() });
+        let mut strays: Vec<String> = hit.collect();
+        strays.extend(cast.others.iter_mut().filter_map(|(_, node)| node.stray()));
+        strays.extend(heir.stray());
+        strays
     }
 
     /// Whoever stood still goes on, and a worker comes when everything is over: neither may do

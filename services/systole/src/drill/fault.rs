@@ -122,7 +122,7 @@ pub(crate) async fn run(
     let name = fault.to_string();
     let (stage, found) = match fault {
         Fault::Outage(outage) => outage::run(programs, outage, load, folder).await?,
-        Fault::TailLost(restorer) => tail_lost(programs, restorer, load.threads, folder).await?,
+        Fault::TailLost(restorer) => tail_lost(programs, restorer, load, folder).await?,
         Fault::Replayed => replayed(programs, load.threads, folder).await?,
         Fault::Twice => twice(programs, load.threads, folder).await?,
         Fault::WorkerStopped => stopped(programs, load.threads, folder).await?,

@@ -67,11 +67,7 @@ pub(crate) async fn judge(
     kept: Kept,
 ) -> Result<Counts, BusError> {
     let distinct: BTreeSet<&String> = effects.iter().collect();
-    let mut counts = Counts {
-        effects: effects.len(),
-        effects_repeated: effects.len().saturating_sub(distinct.len()),
-        ..Counts::default()
-    };
+    let mut counts = Counts::of(effects);
     for place in threads {
         let history = history(journal, place).await?;
         counts.add((place, &history), &distinct, kept);
@@ -94,7 +90,18 @@ pub(crate) async fn history(
 }
 
 impl Counts {
-    fn add(
+    /// What the tool's own file tells.
+    pub(super) fn of(effects: &[String]) -> Self {
+        let distinct: BTreeSet<&String> = effects.iter().collect();
+        Self {
+            effects: effects.len(),
+            effects_repeated: effects.len().saturating_sub(distinct.len()),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what the journal of a thread tells.
+    pub(super) fn add(
         &mut self,
         (place, history): (&ThreadRef, &[Placed]),
         effects: &BTreeSet<&String>,

@@ -19,6 +19,8 @@ mod judge;
 mod late;
 mod outage;
 mod people;
+#[cfg(test)]
+mod planted;
 mod proxy;
 mod replay;
 mod report;

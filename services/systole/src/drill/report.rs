@@ -55,7 +55,8 @@ pub(crate) fn page(outcomes: &[Outcome]) -> String {
          `systole drill` starts real NATS, Redis and `systole` processes for each row, in a folder of \
          their own, and\nends (`kill -9`) or stops processes at one point of their work, while threads \
          are under way. Others take over.\nA row is repeated over the same servers, under new threads, \
-         until as many processes were ended as it was asked for.\nThis page is what `systole drill \
+         until as many processes were ended as it was asked for. Only an end that the process itself \
+         announced at its\npoint counts as a kill; a process that ends by itself breaks its row.\nThis page is what `systole drill \
          --write docs` wrote.\n\n\
          - **Orders**: each thread looks (a call that may be repeated) and then books (an irreversible \
          one). **Bookings**:\n  each books at once. **Cancels**: each is cancelled while its booking \

@@ -146,7 +146,7 @@ impl Server {
     /// Ends it as a crash does, and starts it again where it stood after `away`.
     pub(crate) async fn crash(&self, away: Duration) -> Result<(), Failure> {
         let mut child = self.child.lock().await;
-        child.kill().await.map_err(failed)?;
+        kill(&mut child).await?;
         sleep(away).await;
         *child = spawn(&self.program, &self.words)?;
         self.until_there().await
@@ -158,7 +158,7 @@ impl Server {
         meanwhile: impl FnOnce() -> io::Result<()>,
     ) -> Result<(), Failure> {
         let mut child = self.child.lock().await;
-        child.kill().await.map_err(failed)?;
+        kill(&mut child).await?;
         meanwhile().map_err(failed)?;
         *child = spawn(&self.program, &self.words)?;
         self.until_there().await
@@ -199,6 +199,14 @@ impl Server {
         let talked = timeout(START, talk).await.map_err(io::Error::other);
         talked.and_then(|talked| talked).map_err(failed)
     }
+}
+
+/// Ends a server that lives; one that had ended by itself is no kill.
+async fn kill(child: &mut Child) -> Result<(), Failure> {
+    if let Some(end) = child.try_wait().map_err(failed)? {
+        return Err(failed(io::Error::other(format!("it had ended by itself: {end}"))));
+    }
+    child.kill().await.map_err(failed)
 }
 
 fn failed(error: io::Error) -> Failure {

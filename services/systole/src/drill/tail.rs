@@ -7,7 +7,8 @@ use std::time::Duration;
 use proto::ids::ThreadRef;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::cells::Role;
+use super::cell::Load;
+use super::cells::{Hit, Role};
 use super::judge::{Kept, judge};
 use super::outage::until_booked;
 use super::servers::Programs;
@@ -19,6 +20,8 @@ use crate::nodes::kill::KillPoint as Point;
 
 /// How long anything may take until the copy comes back.
 const REACH: Duration = Duration::from_mins(1);
+/// How much longer other planners may take that are to end in the same round.
+const OTHERS: Duration = Duration::from_millis(500);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -30,49 +33,64 @@ pub(crate) enum Restorer {
     Killed(Point),
 }
 
-/// Lets the tail be lost in the middle of the work. When the planner is to end too, everything that
-/// it knew has come to Redis before: what is in neither is lost, and nobody promises otherwise.
+/// Planners that end in one round, at most.
+const ABREAST: usize = 5;
+
+/// Lets the tail be lost in the middle of the work. When the planners are to end too, everything that
+/// they knew has come to Redis before: what is in neither is lost, and nobody promises otherwise. Then
+/// it is lost again and again, under new threads, until enough of them were ended.
 pub(crate) async fn tail_lost(
     programs: &Programs,
     restorer: Restorer,
-    threads: usize,
+    load: Load,
     folder: PathBuf,
 ) -> Result<(Stage, Found), Failure> {
     let stage = Stage::open(programs, folder).await?;
-    let arming = match restorer {
-        Restorer::Lives => None,
-        Restorer::Killed(point) => Some(point.as_str().to_owned()),
-    };
-    let planner = Wanted { arming, ..Wanted::of(Role::Planner) };
-    let mut planner = stage.world.node(planner).await?;
     let worker = stage.world.node(Wanted::of(Role::Worker)).await?;
-    let places = stage.client.send("order r0", threads).await?;
-    let loss = Loss { stage: &stage, places: &places, restorer };
-    let is_ready = loss.prepare().await?;
-    let since = Instant::now();
-    loss.swap().await?;
-    let heir = loss.replace(&mut planner).await?;
-    stage.client.until_rest(&places).await;
-    let recovered = since.elapsed();
-    // A copy that was as good as the store proves nothing.
-    let reached = is_ready && heir.is_some() == loss.kills() && loss.is_restored().await?;
-    let kills = usize::from(heir.is_some());
-    drop((planner, worker, heir));
-    Ok((
-        stage,
-        Found { reached, kills, places, recovered, kept: Kept::WithoutTail, ..Found::default() },
-    ))
+    let mut found = Found { reached: true, kept: Kept::WithoutTail, ..Found::default() };
+    for round in 0.. {
+        let abreast = load.kills.saturating_sub(found.kills).clamp(1, ABREAST);
+        let came = lose(&stage, restorer, (round, abreast), load.threads).await?;
+        found.kills = found.kills.saturating_add(came.kills);
+        found.recovered = found.recovered.max(came.recovered);
+        found.reached &= came.reached;
+        found.places.extend(came.places);
+        if !came.reached || restorer == Restorer::Lives || found.kills >= load.kills {
+            break;
+        }
+    }
+    drop(worker);
+    Ok((stage, found))
 }
 
-async fn until_gone(node: &mut Node) -> bool {
-    let latest = Instant::now() + REACH;
-    while !node.is_gone() {
-        if Instant::now() > latest {
-            return false;
-        }
-        sleep(LOOK).await;
-    }
-    true
+/// Loses the tail once.
+async fn lose(
+    stage: &Stage,
+    restorer: Restorer,
+    (round, abreast): (usize, usize),
+    threads: usize,
+) -> Result<Found, Failure> {
+    let (arming, planners) = match restorer {
+        Restorer::Lives => (None, 1),
+        Restorer::Killed(point) => (Some(point.as_str().to_owned()), abreast),
+    };
+    let wanted = Wanted { arming, ..Wanted::of(Role::Planner) };
+    let starting = (0..planners).map(|_| stage.world.node(wanted.clone()));
+    let mut planners = futures_util::future::try_join_all(starting).await?;
+    let booked = stage.world.effects().len();
+    let places = stage.client.send(&format!("order r{round}"), threads).await?;
+    let loss = Loss { stage, places: &places, restorer };
+    let is_ready = loss.prepare(booked).await?;
+    let since = Instant::now();
+    loss.swap().await?;
+    let heir = loss.replace(&mut planners).await?;
+    stage.client.until_rest(&places).await;
+    let recovered = since.elapsed();
+    let kills = loss.hits(&mut planners);
+    // A copy that was as good as the store proves nothing.
+    let reached = is_ready && (kills > 0) == loss.kills() && loss.is_restored().await?;
+    drop((planners, heir));
+    Ok(Found { reached, kills, places, recovered, ..Found::default() })
 }
 
 struct Loss<'a> {
@@ -87,20 +105,34 @@ impl Loss<'_> {
     }
 
     /// A copy to come back with, and work that the copy does not know.
-    async fn prepare(&self) -> Result<bool, Failure> {
-        let is_booked = until_booked(&self.stage.world, 1).await;
+    async fn prepare(&self, booked: usize) -> Result<bool, Failure> {
+        let is_booked = until_booked(&self.stage.world, booked.saturating_add(1)).await;
         self.copy().await?;
         let is_known =
             if self.kills() { self.until_kept().await? } else { self.until_ended().await };
         Ok(is_booked && is_known)
     }
 
-    /// Whoever takes over from a planner that is gone.
-    async fn replace(&self, planner: &mut Node) -> Result<Option<Node>, Failure> {
-        if !self.kills() || !until_gone(planner).await {
+    /// Whoever takes over once the first planner is gone, and others have had a while to follow.
+    async fn replace(&self, planners: &mut [Node]) -> Result<Option<Node>, Failure> {
+        if !self.kills() {
             return Ok(None);
         }
+        let latest = Instant::now() + REACH;
+        while self.hits(planners) == 0 && Instant::now() < latest {
+            sleep(LOOK).await;
+        }
+        let latest = Instant::now() + OTHERS;
+        while self.hits(planners) < planners.len() && Instant::now() < latest {
+            sleep(LOOK).await;
+        }
         self.stage.world.node(Wanted::of(Role::Planner)).await.map(Some)
+    }
+
+    fn hits(&self, planners: &mut [Node]) -> usize {
+        let Restorer::Killed(point) = self.restorer else { return 0 };
+        let is_hit = |node: &mut Node| node.is_hit(point, Hit::Killed);
+        planners.iter_mut().filter_map(|node| is_hit(node).then_some(())).count()
     }
 
     fn folders(&self) -> (PathBuf, PathBuf) {

@@ -10,10 +10,11 @@ use service_runtime::tasks::TaskSet;
 use tokio::time::Instant;
 
 use super::cells::Role;
+use super::judge::{Counts, Kept, judge};
 use super::servers::Programs;
 use super::stage::{Found, Stage};
 use super::wire::{Wire, delivery_count};
-use super::world::Wanted;
+use super::world::{Node, Wanted};
 use crate::failure::Failure;
 
 /// Runs orders on two planners and two workers, between which every delivery is handed out twice.
@@ -36,8 +37,24 @@ pub(crate) async fn twice(
     // An input, two calls, two results of each thread.
     let least = u64::try_from(threads.saturating_mul(3)).unwrap_or(u64::MAX);
     let reached = intruder.again.load(Ordering::Relaxed) >= least;
+    let counts = judge(client.journal().as_ref(), &places, &world.effects(), Kept::Whole).await?;
+    let mut takeovers = 0.0;
+    for node in &nodes {
+        takeovers += node.metric("systole_planner_takeovers_total").await;
+    }
+    let mut violations = broken(&counts, takeovers);
+    violations.extend(nodes.iter_mut().filter_map(Node::stray));
     drop((nodes, intruder));
-    Ok((stage, Found { reached, places, recovered, ..Found::default() }))
+    Ok((stage, Found { reached, places, recovered, violations, ..Found::default() }))
+}
+
+/// Whoever gets a delivery of a turn that another one works on asks that one. A turn is begun again
+/// only when its owner did not answer in time, which the one that takes over counts.
+pub(super) fn broken(counts: &Counts, takeovers: f64) -> Vec<String> {
+    let repeated = counts.model_calls_repeated;
+    let is_explained = u32::try_from(repeated).is_ok_and(|count| f64::from(count) <= takeovers);
+    let why = || format!("{repeated} model calls were repeated although both planners live");
+    (!is_explained).then(why).into_iter().collect()
 }
 
 /// Hears every delivery and hands back each that was delivered once.

@@ -1,7 +1,9 @@
 //! The processes of one cell.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use proto::ids::ThreadRef;
@@ -11,11 +13,12 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::cells::Role;
+use super::cells::{Hit, Role};
 use super::servers::{Programs, Server};
 use crate::failure::Failure;
+use crate::nodes::kill::{self, KillPoint};
 use crate::nodes::settings::{BusLogin, BusSettings, RedisSettings};
-use crate::nodes::{kill, skew};
+use crate::nodes::skew;
 
 /// The running program, even after its file was replaced.
 const SELF: &str = "/proc/self/exe";
@@ -27,6 +30,8 @@ pub(crate) const ACK_WAIT: Duration = Duration::from_secs(2);
 const CLUSTER_ACK_WAIT: Duration = Duration::from_secs(6);
 /// When the first word of a model that takes its time comes.
 const FIRST_WORD: Duration = Duration::from_secs(2);
+/// The signal of `kill -9`.
+const KILLED: i32 = 9;
 /// The command of the model.
 const MODEL: [&str; 5] = ["rehearse", "serve", "rehearsal.yaml", "--listen", "127.0.0.1:0"];
 
@@ -113,6 +118,8 @@ pub(crate) struct World {
     pub(crate) redis: Server,
     model: Node,
     ack_wait: Duration,
+    /// Files in which processes say that they came to their points.
+    marks: AtomicU64,
 }
 
 impl World {
@@ -124,7 +131,7 @@ impl World {
         let mut command = command(&folder, &MODEL);
         command.env("SYSTOLE_REHEARSAL_PACE", "0");
         let model = Node::start(command, &folder.join("model.log")).await?;
-        Ok(Self { folder, nats, redis, model, ack_wait: ACK_WAIT })
+        Ok(Self::of(folder, nats, redis, model, ACK_WAIT))
     }
 
     /// The same over a cluster of three servers, with a model that thinks for so long.
@@ -139,7 +146,17 @@ impl World {
         let redis = Server::redis(&programs.redis, &folder).await?;
         let model = command(&folder, &MODEL);
         let model = Node::start(model, &folder.join("model.log")).await?;
-        Ok(Self { folder, nats, redis, model, ack_wait: CLUSTER_ACK_WAIT })
+        Ok(Self::of(folder, nats, redis, model, CLUSTER_ACK_WAIT))
+    }
+
+    fn of(
+        folder: PathBuf,
+        nats: Vec<Server>,
+        redis: Server,
+        model: Node,
+        ack_wait: Duration,
+    ) -> Self {
+        Self { folder, nats, redis, model, ack_wait, marks: AtomicU64::new(0) }
     }
 
     /// How to reach its servers.
@@ -180,8 +197,10 @@ impl World {
     pub(crate) async fn node(&self, wanted: Wanted) -> Result<Node, Failure> {
         let mut command = command(&self.folder, &[]);
         command.args(self.words(&wanted));
+        let number = self.marks.fetch_add(1, Ordering::Relaxed);
+        let mark = self.folder.join(format!("mark-{number}"));
         if let Some(arming) = &wanted.arming {
-            command.env(kill::VARIABLE, arming);
+            command.env(kill::VARIABLE, arming).env(kill::MARK, &mark);
         }
         if wanted.ahead_s != 0 {
             command.env(skew::VARIABLE, wanted.ahead_s.to_string());
@@ -189,6 +208,7 @@ impl World {
         let log = self.folder.join(format!("{}.log", wanted.role));
         let mut node = Node::start(command, &log).await?;
         node.until_ready().await?;
+        node.mark = wanted.arming.is_some().then_some(mark);
         Ok(node)
     }
 
@@ -253,7 +273,10 @@ pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
 /// A process of the program; ended when it is dropped.
 pub(crate) struct Node {
     child: Child,
+    process: u32,
     address: String,
+    /// Where it says that it came to its kill point.
+    mark: Option<PathBuf>,
 }
 
 impl Node {
@@ -262,6 +285,7 @@ impl Node {
         let failed = |error: std::io::Error| Failure::other("a process of the drill", error);
         let log = std::fs::File::options().create(true).append(true).open(log).map_err(failed)?;
         let mut child = command.stderr(log).spawn().map_err(failed)?;
+        let process = child.id().unwrap_or_default();
         let mut line = String::new();
         if let Some(output) = child.stdout.take() {
             let mut output = BufReader::new(output);
@@ -271,7 +295,7 @@ impl Node {
         let address = line.trim().strip_prefix("listening on http://").map(str::to_owned);
         let address =
             address.ok_or_else(|| Failure::other("a process of the drill", "it did not start"))?;
-        Ok(Self { child, address })
+        Ok(Self { child, process, address, mark: None })
     }
 
     /// Waits until it says that it is ready.
@@ -299,19 +323,50 @@ impl Node {
         self.child.id()
     }
 
-    /// A sum of samples of `/metrics` whose series begins so.
+    /// A sum of samples of `/metrics` whose series begins so; nothing of a process without an answer.
     pub(crate) async fn metric(&self, series: &str) -> f64 {
+        self.metric_now(series).await.unwrap_or(0.0)
+    }
+
+    /// The same, if the process answers and has such a series.
+    pub(crate) async fn metric_now(&self, series: &str) -> Option<f64> {
         let url = format!("http://{}/metrics", self.address);
         let answer = reqwest::Client::new().get(&url).timeout(Duration::from_secs(2)).send().await;
-        let Ok(answer) = answer else { return 0.0 };
-        let text = answer.text().await.unwrap_or_default();
+        let text = answer.ok()?.text().await.ok()?;
         let samples = text.lines().filter(|line| line.starts_with(series));
-        samples.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        let values = samples.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        let values: Vec<f64> = values.collect();
+        (!values.is_empty()).then(|| values.iter().sum())
     }
 
     /// Whether it has ended.
     pub(crate) fn is_gone(&mut self) -> bool {
-        self.child.try_wait().is_ok_and(|status| status.is_some())
+        self.end().is_some()
+    }
+
+    fn end(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Whether its kill point ended it or has it stand still, by its own word and by how it is.
+    pub(crate) fn is_hit(&mut self, point: KillPoint, hit: Hit) -> bool {
+        let is_so = match hit {
+            Hit::Killed => self.end().is_some_and(|end| end.signal() == Some(KILLED)),
+            Hit::Paused => self.is_stopped(),
+        };
+        is_so && self.says(point)
+    }
+
+    fn says(&self, point: KillPoint) -> bool {
+        let Some(mark) = &self.mark else { return false };
+        let said = std::fs::read_to_string(mark).unwrap_or_default();
+        said.lines().any(|line| line == kill::mark(point, self.process))
+    }
+
+    /// How it ended if nobody asked for it.
+    pub(crate) fn stray(&mut self) -> Option<String> {
+        let end = self.end()?;
+        Some(format!("the process {} ended by itself: {end}", self.process))
     }
 
     /// Whether it stands still.

@@ -3,6 +3,8 @@
 //! Planners, workers and gateways act through their ports only, and the points sit in the ports, so that no
 //! append, schedule, claim, kept result, delivery or ack can be without one.
 
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,6 +17,9 @@ use crate::settings::Environment;
 /// The variable that arms one point: `after_start`, `before_ack:3` for the third time, with `:stop`
 /// at the end to stop the process in place of ending it.
 pub(crate) const VARIABLE: &str = "SYSTOLE_KILL_POINT";
+/// The variable that names a file in which the process says that it came to its point, before it ends
+/// or stands still: an end without that word is no kill.
+pub(crate) const MARK: &str = "SYSTOLE_KILL_MARK";
 /// How long a tool has run when it is said to be running.
 const RUNNING: Duration = Duration::from_millis(150);
 
@@ -93,6 +98,12 @@ struct Armed {
     point: KillPoint,
     left: AtomicU64,
     act: Act,
+    mark: Option<PathBuf>,
+}
+
+/// What a process says of itself at its point.
+pub(crate) fn mark(point: KillPoint, process: u32) -> String {
+    format!("{} {process}", point.as_str())
 }
 
 /// The one point that is armed, if any; clones share it.
@@ -103,11 +114,12 @@ impl KillSwitch {
     /// What the environment asks for.
     pub(crate) fn of(environment: &Environment) -> Result<Self, Failure> {
         let asked = environment.text(VARIABLE);
-        Self::read(asked.as_deref()).map_err(|why| Failure::settings(vec![why]))
+        let mark = environment.text(MARK).map(PathBuf::from);
+        Self::read(asked.as_deref(), mark).map_err(|why| Failure::settings(vec![why]))
     }
 
     /// What the variable asks for.
-    fn read(text: Option<&str>) -> Result<Self, String> {
+    fn read(text: Option<&str>, mark: Option<PathBuf>) -> Result<Self, String> {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(Self::default()) };
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
@@ -121,7 +133,7 @@ impl KillSwitch {
                 Err(_) => return Err(format!("{VARIABLE}: `{part}` is no number and not `stop`")),
             }
         }
-        Ok(Self(Some(Arc::new(Armed { point, left: AtomicU64::new(left), act }))))
+        Ok(Self(Some(Arc::new(Armed { point, left: AtomicU64::new(left), act, mark }))))
     }
 
     /// Whether any point is armed.
@@ -156,9 +168,18 @@ impl Armed {
             Act::Kill => Signal::KILL,
             Act::Stop => Signal::STOP,
         };
+        if let Err(error) = self.say_so() {
+            tracing::error!(%error, "nobody is told that the kill point was reached");
+        }
         if let Err(error) = kill_process(getpid(), signal) {
             tracing::error!(%error, "the kill point has no effect");
         }
+    }
+
+    fn say_so(&self) -> io::Result<()> {
+        let Some(path) = &self.mark else { return Ok(()) };
+        let mut file = std::fs::File::options().create(true).append(true).open(path)?;
+        writeln!(file, "{}", mark(self.point, std::process::id()))
     }
 }
 
@@ -168,20 +189,30 @@ mod tests {
 
     #[test]
     fn a_point_is_read_with_its_time_and_its_act() {
-        assert!(!KillSwitch::read(None).unwrap().is_armed());
-        assert!(!KillSwitch::read(Some("")).unwrap().is_armed());
-        let armed = KillSwitch::read(Some("before_ack:3:stop")).unwrap().0.unwrap();
+        assert!(!KillSwitch::read(None, None).unwrap().is_armed());
+        assert!(!KillSwitch::read(Some(""), None).unwrap().is_armed());
+        let armed = KillSwitch::read(Some("before_ack:3:stop"), None).unwrap().0.unwrap();
         assert_eq!((armed.point, armed.act), (KillPoint::BeforeAck, Act::Stop));
         assert_eq!(armed.left.load(Ordering::Relaxed), 3);
-        assert!(KillSwitch::read(Some("nowhere")).unwrap_err().contains("nowhere"));
-        assert!(KillSwitch::read(Some("pulled:often")).unwrap_err().contains("often"));
+        assert!(KillSwitch::read(Some("nowhere"), None).unwrap_err().contains("nowhere"));
+        assert!(KillSwitch::read(Some("pulled:often"), None).unwrap_err().contains("often"));
     }
 
     #[test]
     fn other_points_pass() {
-        let switch = KillSwitch::read(Some("before_ack:2")).unwrap();
+        let switch = KillSwitch::read(Some("before_ack:2"), None).unwrap();
         switch.reached(KillPoint::AfterAck);
         switch.reached(KillPoint::BeforeAck);
         assert_eq!(switch.0.unwrap().left.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn it_says_where_it_is_before_it_acts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mark");
+        let switch = KillSwitch::read(Some("before_ack"), Some(path.clone())).unwrap();
+        switch.0.unwrap().say_so().unwrap();
+        let process = std::process::id();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), format!("before_ack {process}\n"));
     }
 }
