@@ -152,3 +152,7 @@ impl Ledger {
         }
     }
 }
+
+mod rules;
+
+pub use rules::stated;

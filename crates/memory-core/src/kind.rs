@@ -70,3 +70,7 @@ impl Kind {
         }
     }
 }
+
+mod rules;
+
+pub use rules::{classify, quotes_kept};

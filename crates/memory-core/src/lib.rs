@@ -11,9 +11,13 @@
 //! - [`importance`]: the score of a turn among the turns of its session, and why, over [`ranks`]
 //! - [`ranking`]: found lists into one order: fusion, neighbours, prior, validity, decay, diversity
 //! - [`lexical`]: BM25 over words as numbers
+//! - [`window`]: which turn groups stay in a request, and in which shape
+//! - [`eval`]: how well all that does, over [`bm25`]
 //! - [`text`]: words, stems, a guess at tokens
 
+pub mod bm25;
 pub mod entity;
+pub mod eval;
 pub mod fact;
 pub mod fragment;
 pub mod importance;
@@ -22,3 +26,4 @@ pub mod lexical;
 pub mod ranking;
 pub mod ranks;
 pub mod text;
+pub mod window;

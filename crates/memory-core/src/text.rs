@@ -1,5 +1,7 @@
 //! Words, stems and a guess at tokens: one tokenizer for scoring, search and tests.
 
+use std::borrow::Cow;
+
 /// Characters per token of ASCII text, as a cautious guess for prose and JSON.
 const CHARS_PER_TOKEN: usize = 4;
 
@@ -8,6 +10,11 @@ pub fn tokens(text: &str) -> usize {
     let all = text.chars().count();
     let ascii = text.bytes().filter(u8::is_ascii).count();
     ascii.div_ceil(CHARS_PER_TOKEN).saturating_add(all.saturating_sub(ascii))
+}
+
+/// The first bytes of a text, cut between characters.
+pub fn head(text: &str, bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }
 
 /// Lower case, one blank between words, nothing at the ends: what "the same" means for a subject, an
@@ -22,29 +29,34 @@ pub fn normal(text: &str) -> String {
 /// has no blanks between words as a pair with the one after it.
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
+    each_word(text, |word| words.push(word.to_owned()));
+    words
+}
+
+/// Hands over each word.
+pub fn each_word(text: &str, mut word: impl FnMut(&str)) {
     let mut run = String::new();
     let mut before: Option<char> = None;
     for c in text.chars() {
         let is_dense = is_dense(c);
-        if !is_dense && c.is_alphanumeric() {
+        if !is_dense && c.is_ascii_alphanumeric() {
+            run.push(c.to_ascii_lowercase());
+        } else if !is_dense && c.is_alphanumeric() {
             run.extend(c.to_lowercase());
-        } else if !is_apostrophe(c) {
-            flush(&mut run, &mut words);
+        } else if !is_apostrophe(c) && !run.is_empty() {
+            word(&run);
+            run.clear();
         }
-        match before.filter(|_| is_dense) {
-            Some(first) => words.push(String::from_iter([first, c])),
-            None if is_dense => words.push(c.to_string()),
-            None => {}
+        if is_dense {
+            match before {
+                Some(first) => word(&String::from_iter([first, c])),
+                None => word(c.encode_utf8(&mut [0; 4])),
+            }
         }
         before = is_dense.then_some(c);
     }
-    flush(&mut run, &mut words);
-    words
-}
-
-fn flush(run: &mut String, words: &mut Vec<String>) {
     if !run.is_empty() {
-        words.push(std::mem::take(run));
+        word(&run);
     }
 }
 
@@ -59,50 +71,49 @@ fn is_dense(c: char) -> bool {
 
 /// The stems of a text's content words, in order; what search and novelty compare.
 pub fn terms(text: &str) -> Vec<String> {
-    words(text).into_iter().filter(|word| !is_common(word)).map(stem).collect()
+    let mut terms = Vec::new();
+    each_term(text, |term| terms.push(term.to_owned()));
+    terms
+}
+
+/// Hands over the stem of each content word.
+pub fn each_term(text: &str, mut term: impl FnMut(&str)) {
+    each_word(text, |word| {
+        if !is_common(word) {
+            term(&stem(word));
+        }
+    });
 }
 
 /// A light stemmer: endings of English words that change the form and not the thing.
-pub fn stem(word: String) -> String {
-    if !word.is_ascii() || word.len() < 4 || word.bytes().any(|b| b.is_ascii_digit()) {
-        return word;
+pub fn stem(word: &str) -> Cow<'_, str> {
+    let is_plain = word.len() >= 4 && word.bytes().all(|b| b.is_ascii_lowercase());
+    if !is_plain || ["ss", "us", "is"].iter().any(|end| word.ends_with(end)) {
+        return Cow::Borrowed(word);
     }
-    let ends = |end: &str, least: usize| {
-        word.strip_suffix(end).filter(|rest| rest.len() >= least).map(str::to_owned)
-    };
-    if let Some(rest) = ends("ies", 2) {
-        return rest + "y";
+    let without =
+        |end: &str, least: usize| word.strip_suffix(end).filter(|rest| rest.len() >= least);
+    if let Some(rest) = without("ies", 2) {
+        return Cow::Owned(format!("{rest}y"));
     }
-    if word.ends_with("ss") || word.ends_with("us") || word.ends_with("is") {
-        return word;
+    if let Some(rest) = without("ing", 3).or_else(|| without("ed", 3)) {
+        return Cow::Borrowed(undoubled(rest));
     }
-    if let Some(rest) = ends("ing", 3).or_else(|| ends("ed", 3)) {
-        return undoubled(rest);
+    if let Some(rest) = without("ly", 4) {
+        return Cow::Borrowed(rest);
     }
-    if let Some(rest) = ends("sses", 2) {
-        return rest + "ss";
-    }
-    if let Some(rest) = ends("ly", 4) {
-        return rest;
-    }
-    let plain =
-        ends("es", 3).filter(|rest| rest.ends_with(['x', 'z', 'h'])).or_else(|| ends("s", 3));
-    let word = plain.unwrap_or(word);
-    match word.strip_suffix('e') {
-        Some(rest) if rest.len() >= 3 => rest.to_owned(),
-        Some(_) | None => word,
-    }
+    let hissing = without("es", 3).filter(|rest| rest.ends_with(['s', 'x', 'z', 'h']));
+    let word = hissing.or_else(|| without("s", 3)).unwrap_or(word);
+    Cow::Borrowed(word.strip_suffix('e').filter(|rest| rest.len() >= 3).unwrap_or(word))
 }
 
 /// `planned` and `plan`, but `called` and `call`.
-fn undoubled(mut rest: String) -> String {
+fn undoubled(rest: &str) -> &str {
     let mut back = rest.bytes().rev();
     let (last, before) = (back.next(), back.next());
     let is_doubled = last == before && !matches!(last, Some(b'l' | b's' | b'z'));
-    if is_doubled || (last == Some(b'e') && rest.len() > 3) {
-        rest.pop();
-    }
-    rest
+    let shorter = rest.get(..rest.len().saturating_sub(1)).unwrap_or(rest);
+    if is_doubled || (last == Some(b'e') && rest.len() > 3) { shorter } else { rest }
 }
 
 /// Words that say nothing of what a text is about.
