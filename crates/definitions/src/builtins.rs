@@ -103,7 +103,7 @@ impl Builtin {
 fn expand() -> Value {
     object(
         &json!({
-            "artifact": { "type": "string", "pattern": "^[0-9a-f]{64}$",
+            "artifact": { "type": "string", "pattern": "^([0-9a-f]{64}|[a-z0-9]{9})$",
                 "description": "The id of the full result, as the earlier result names it." },
             "from": { "type": "integer", "minimum": 0, "default": 0,
                 "description": "The byte to begin at, from 0." },

@@ -78,9 +78,8 @@ fn compacted(groups: &[Group], room: Room) -> (Vec<Place>, usize) {
     let turns = groups.iter().enumerate().filter(|(_, group)| group.is_turn).map(|(at, _)| at);
     let first_kept = turns.rev().take(NEWEST).last().unwrap_or(groups.len());
     let run = groups.last().map(|group| group.run);
-    let stays = |at: usize, group: &Group| {
-        at >= first_kept || (group.is_words && Some(group.run) == run)
-    };
+    let stays =
+        |at: usize, group: &Group| at >= first_kept || (group.is_words && Some(group.run) == run);
     let mut places: Vec<Place> = groups
         .iter()
         .enumerate()
@@ -92,7 +91,9 @@ fn compacted(groups: &[Group], room: Room) -> (Vec<Place>, usize) {
     let kept = groups.iter().enumerate().filter(|(at, group)| stays(*at, group));
     let kept: usize = kept.map(|(_, group)| group.verbatim).sum();
     let mut taken = kept.saturating_add(lines.min(room.lines));
-    old.sort_by(|a, b| b.1.importance.total_cmp(&a.1.importance).then(Reverse(a.0).cmp(&Reverse(b.0))));
+    old.sort_by(|a, b| {
+        b.1.importance.total_cmp(&a.1.importance).then(Reverse(a.0).cmp(&Reverse(b.0)))
+    });
     for (at, group) in old {
         let fits = |cost: &usize| taken.saturating_add(*cost) <= room.target;
         let best = shapes(group, room.threshold).into_iter().find(|(_, cost)| fits(cost));

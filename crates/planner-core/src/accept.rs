@@ -1,6 +1,7 @@
 //! What becomes of a call the moment its arguments have closed.
 
 use argument_check::describe;
+use memory_core::text::head;
 use proto::agent::{Agent, Protocol};
 use proto::call::{Disposition, RequestedCall};
 use proto::error_code::ErrorCode;
@@ -12,7 +13,10 @@ use serde_json::{Map, Value};
 use crate::calls::{needs_approval, terms};
 use crate::repeats;
 use crate::thread::{Call, Thread};
-use crate::toolbox::{FINISH, Tool, Toolbox};
+use crate::toolbox::{EXPAND, FINISH, Tool, Toolbox};
+
+/// Bytes of a masked result that are told again at once; `from` asks for what follows.
+const MOST_TOLD_AGAIN: usize = 32 * 1024;
 
 /// How sure a model must be for its `finish` to count.
 pub const SURE: f64 = 0.9;
@@ -77,11 +81,27 @@ impl Judge<'_> {
         if call.name == FINISH && self.agent.protocol == Protocol::Native {
             return answered(finish(id, call));
         }
+        if let Some(content) = self.told_again(call) {
+            return answered(told(id, content));
+        }
         match self.refusal(earlier, call) {
             Some((code, text)) => answered(Observation::synthesised(id.clone(), code, text)),
             None if self.asks(call) => Disposition::AwaitApproval,
             None => Disposition::Dispatch,
         }
+    }
+
+    /// What a result that was masked said, when a call asks for it by the id of the call that brought
+    /// it. The thread has it, redacted as it was when it came; no tool runs again.
+    fn told_again(&self, call: &ReadyCall) -> Option<String> {
+        let may = self.agent.tools.iter().any(|name| name.as_str() == EXPAND);
+        let asked = call.arguments.get("artifact").and_then(Value::as_str);
+        let id = asked.filter(|_| may && call.name == EXPAND).and_then(|id| id.parse().ok())?;
+        let known: &Call = self.thread.calls.get::<ToolCallId>(&id)?;
+        let content = &known.closed.as_ref()?.content;
+        let from = call.arguments.get("from").and_then(Value::as_u64).unwrap_or(0);
+        let from = content.ceil_char_boundary(usize::try_from(from).unwrap_or(usize::MAX));
+        Some(head(content.get(from..).unwrap_or(""), MOST_TOLD_AGAIN).to_owned())
     }
 
     fn asks(&self, call: &ReadyCall) -> bool {
@@ -156,20 +176,25 @@ fn invalid(tool: &Tool, call: &ReadyCall) -> Option<(ErrorCode, String)> {
     Some((ErrorCode::InvalidArguments, text))
 }
 
+/// What the planner knows by itself.
+fn told(id: &ToolCallId, content: String) -> Observation {
+    Observation {
+        tool_call_id: id.clone(),
+        attempt: 0,
+        code: None,
+        content,
+        artifact: None,
+        receipt: None,
+        stamp: None,
+    }
+}
+
 /// The planner's own word on a `finish`; other calls of the reply may still void it.
 fn finish(id: &ToolCallId, call: &ReadyCall) -> Observation {
     let answer = call.arguments.get("answer").is_some_and(|answer| !is_blank(answer));
     let sure = call.arguments.get("confidence").and_then(Value::as_f64);
     match sure {
-        Some(sure) if answer && sure > SURE => Observation {
-            tool_call_id: id.clone(),
-            attempt: 0,
-            code: None,
-            content: "Finished.".to_owned(),
-            artifact: None,
-            receipt: None,
-            stamp: None,
-        },
+        Some(sure) if answer && sure > SURE => told(id, "Finished.".to_owned()),
         Some(sure) if answer => refused_finish(
             id,
             &format!(

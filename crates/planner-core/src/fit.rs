@@ -1,18 +1,24 @@
-//! Makes a conversation fit. Older pieces become lines of the state summary, then long results are
-//! masked, then words are cut, and at the very last whole pieces go. Calls and results stay pairs.
+//! Makes a conversation fit, in turn groups that stay whole. What is old and not important becomes
+//! shorter: long results as digests, then as one line, then the whole group as lines of the state
+//! summary. Only if that is not enough words are cut, and at the very last whole pieces go. Calls and
+//! results stay pairs throughout.
 //!
-//! Pieces leave in steps of several, so that the head of the request stays the same from one turn
-//! to the next and a provider's cache can use it.
+//! Old groups are looked at again only when the limit is reached, and then down to a target well below
+//! it ([`memory_core::window`]), so that requests keep their beginnings and a provider's cache can use
+//! them. No model is asked for any of it, so nothing here can fail or be late.
 
+use memory_core::window::{Group, Place, Room as Window, places};
 use proto::transcript::{AnsweredCall, Entry, TurnEntry};
 use serde_json::{Map, Value};
 
+use crate::digest::{self, Handles};
+use crate::standing::{self, Standing};
 use crate::summary::{self, cut, one_line};
+use crate::weigh::Weigher;
 
-/// Turn groups that stay verbatim.
-pub const VERBATIM_GROUPS: usize = 3;
-/// Pieces that leave together.
-const STEP: usize = 4;
+pub use memory_core::text::tokens;
+pub use memory_core::window::NEWEST as VERBATIM_GROUPS;
+
 /// Characters per token of ASCII text, as a cautious guess for prose and JSON.
 const CHARS_PER_TOKEN: usize = 4;
 /// Tokens around an entry or a call on the wire.
@@ -29,24 +35,30 @@ const SUMMARY_PART: usize = 4;
 pub struct Piece {
     /// What the model is shown.
     pub entry: Entry,
-    /// Whether it stays as long as anything can: words of the active run.
-    pub pinned: bool,
+    /// The run that it belongs to.
+    pub run: u32,
 }
 
-/// A conversation that fits, and lines for what was left out.
+/// How much room the conversation has, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// At most.
+    pub limit: usize,
+    /// After a compaction.
+    pub target: usize,
+}
+
+/// A conversation that fits, and what is told of the rest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fitted {
     /// The entries, oldest first.
     pub entries: Vec<Entry>,
     /// One line per action or word that was left out, oldest first.
     pub lines: Vec<String>,
-}
-
-/// A guess at the tokens of a text: other scripts than ASCII take about one per character.
-pub fn tokens(text: &str) -> usize {
-    let all = text.chars().count();
-    let ascii = text.chars().filter(char::is_ascii).count();
-    ascii.div_ceil(CHARS_PER_TOKEN).saturating_add(all.saturating_sub(ascii))
+    /// What has to stay of what was left out.
+    pub standing: Standing,
+    /// How often old groups were looked at.
+    pub compactions: usize,
 }
 
 /// A guess at the tokens of entries.
@@ -54,24 +66,74 @@ pub fn entries_tokens<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> usize
     entries.into_iter().map(entry_tokens).sum()
 }
 
-/// Makes the pieces fit into `limit` tokens, summary lines included. Nothing is left out while all
-/// of it fits; the newest piece stays, so what cannot be cut may still be too large.
-pub fn fit(mut pieces: Vec<Piece>, limit: usize) -> Fitted {
-    let mut lines = Lines::new(limit / SUMMARY_PART);
-    while room_taken(&pieces, &lines) > limit {
-        let leaving = may_leave(&pieces);
-        if leaving.is_empty() {
-            break;
-        }
-        for index in leaving.into_iter().take(STEP).rev() {
-            lines.defer(pieces.remove(index).entry);
-        }
-        lines.settle();
+/// Makes the pieces fit, summary lines included. Nothing is left out while all of it fits; the newest
+/// piece stays, so what cannot be cut may still be too large.
+pub fn fit(pieces: Vec<Piece>, room: Room, handles: Handles) -> Fitted {
+    let sizes: Vec<usize> = pieces.iter().map(|piece| entry_tokens(&piece.entry)).collect();
+    if sizes.iter().sum::<usize>() <= room.limit {
+        let entries = pieces.into_iter().map(|piece| piece.entry).collect();
+        return Fitted { entries, ..Fitted::default() };
     }
+    let groups = groups(&pieces, &sizes, handles);
+    let lines = room.limit / SUMMARY_PART;
+    let threshold = memory_core::importance::Scoring::default().threshold;
+    let window = Window { limit: room.limit, target: room.target, lines, threshold };
+    let (places, compactions) = places(&groups, window);
+    let standing = standing::of(&pieces, &places, room.limit);
+    let mut lines = Lines::new(lines);
+    let mut kept = Vec::with_capacity(pieces.len());
+    for (piece, place) in pieces.into_iter().zip(places) {
+        match place {
+            Place::Verbatim => kept.push(piece),
+            Place::Digest => {
+                kept.push(Piece { entry: digest::digested(piece.entry, handles), ..piece });
+            }
+            Place::Masked => {
+                kept.push(Piece { entry: digest::masked(piece.entry, handles), ..piece });
+            }
+            Place::Line => lines.add(&piece.entry),
+        }
+    }
+    let fixed = standing.tokens();
+    let entries = squeezed(kept, &lines, room.limit.saturating_sub(fixed), handles);
+    Fitted { entries, lines: lines.kept(), standing, compactions }
+}
+
+fn groups(pieces: &[Piece], sizes: &[usize], handles: Handles) -> Vec<Group> {
+    let mut weigher = Weigher::default();
+    let with_sizes = pieces.iter().zip(sizes);
+    let group = |(piece, size): (&Piece, &usize)| {
+        let is_turn = matches!(piece.entry, Entry::Turn(_));
+        let shorter = |entry: Entry| entry_tokens(&entry).min(*size);
+        let told = entry_lines(&piece.entry);
+        Group {
+            verbatim: *size,
+            digest: if is_turn {
+                shorter(digest::digested(piece.entry.clone(), handles))
+            } else {
+                *size
+            },
+            masked: if is_turn {
+                shorter(digest::masked(piece.entry.clone(), handles))
+            } else {
+                *size
+            },
+            line: told.iter().map(|line| tokens(line).saturating_add(1)).sum(),
+            importance: weigher.importance(&piece.entry, *size),
+            is_turn,
+            is_words: matches!(piece.entry, Entry::User { .. }),
+            run: piece.run,
+        }
+    };
+    with_sizes.map(group).collect()
+}
+
+/// What is left to do when the newest groups and the words of the run are larger than the room.
+fn squeezed(mut pieces: Vec<Piece>, lines: &Lines, limit: usize, handles: Handles) -> Vec<Entry> {
     for most in MASKED {
-        if room_taken(&pieces, &lines) > limit {
+        if room_taken(&pieces, lines) > limit {
             for piece in &mut pieces {
-                mask(&mut piece.entry, most);
+                digest::shorten(&mut piece.entry, most, handles);
             }
         }
     }
@@ -80,7 +142,7 @@ pub fn fit(mut pieces: Vec<Piece>, limit: usize) -> Fitted {
     while pieces.len() > 1 && total(&pieces) > room {
         pieces.remove(0);
     }
-    Fitted { entries: pieces.into_iter().map(|piece| piece.entry).collect(), lines: lines.kept() }
+    pieces.into_iter().map(|piece| piece.entry).collect()
 }
 
 fn total(pieces: &[Piece]) -> usize {
@@ -91,35 +153,20 @@ fn room_taken(pieces: &[Piece], lines: &Lines) -> usize {
     total(pieces).saturating_add(lines.tokens())
 }
 
-/// Pieces before the verbatim groups that are not pinned, oldest first.
-fn may_leave(pieces: &[Piece]) -> Vec<usize> {
-    let groups = pieces.iter().enumerate().filter(|(_, p)| matches!(p.entry, Entry::Turn(_)));
-    let first_kept = groups.map(|(at, _)| at).rev().take(VERBATIM_GROUPS).last();
-    let end = first_kept.unwrap_or(pieces.len());
-    (0..end).filter(|at| pieces.get(*at).is_some_and(|piece| !piece.pinned)).collect()
-}
-
 /// Summary lines within a budget: the newest stay, the others are counted.
 struct Lines {
     all: Vec<String>,
-    deferred: Vec<Entry>,
     left_out: usize,
     budget: usize,
 }
 
 impl Lines {
     fn new(budget: usize) -> Self {
-        Self { all: Vec::new(), deferred: Vec::new(), left_out: 0, budget }
+        Self { all: Vec::new(), left_out: 0, budget }
     }
 
-    /// Takes an entry of the step that leaves now, newest first.
-    fn defer(&mut self, entry: Entry) {
-        self.deferred.push(entry);
-    }
-
-    fn settle(&mut self) {
-        let entries = std::mem::take(&mut self.deferred);
-        self.all.extend(entries.into_iter().rev().flat_map(|entry| entry_lines(&entry)));
+    fn add(&mut self, entry: &Entry) {
+        self.all.extend(entry_lines(entry));
         while !self.all.is_empty() && self.tokens() > self.budget {
             self.all.remove(0);
             self.left_out = self.left_out.saturating_add(1);
@@ -160,7 +207,7 @@ fn call_line(call: &AnsweredCall) -> String {
     summary::action_line(call.tool(), call.arguments(), call.observation())
 }
 
-fn entry_tokens(entry: &Entry) -> usize {
+pub(crate) fn entry_tokens(entry: &Entry) -> usize {
     let words = match entry {
         Entry::User { text } | Entry::Note { text } => tokens(text),
         Entry::Turn(turn) => turn_tokens(turn),
@@ -191,25 +238,6 @@ fn opaque_tokens(opaque: Option<&Value>) -> usize {
 
 fn arguments_text(call: &AnsweredCall) -> String {
     Value::Object(call.arguments().clone()).to_string()
-}
-
-/// Shortens the results of a turn group; the pairs stay whole.
-fn mask(entry: &mut Entry, most: usize) {
-    let Entry::Turn(turn) = entry else { return };
-    for call in &mut turn.calls {
-        let length = call.observation().content.chars().count();
-        if length > most {
-            let mut observation = call.observation().clone();
-            let kept = cut(&observation.content, most);
-            observation.content = format!("{kept} [masked: {length} characters in all]");
-            *call = AnsweredCall::new(
-                call.tool().to_owned(),
-                call.arguments().clone(),
-                call.opaque().cloned(),
-                observation,
-            );
-        }
-    }
 }
 
 /// The last resort: cuts the longest words, however new, until the pieces fit.

@@ -13,7 +13,8 @@
 //! - [`decide`](mod@decide): the order of questions; [`stop`], [`open_turn`], [`calls`],
 //!   [`next_turn`], [`verify`], [`ends`] answer them
 //! - [`live_turn`], [`accept`], [`repeats`]: one reply while it streams
-//! - [`prompt`], [`fit`], [`summary`]: what the model sees
+//! - [`prompt`], [`fit`], [`summary`]: what the model sees; [`weigh`]: how much each part of it matters,
+//!   [`digest`], [`standing`]: what is left of what is old
 //! - [`phase`]: the states readers and metrics see; [`elapsed`]: how long a run has taken
 //! - [`telling`]: what readers outside are told
 //! - [`end_intent`], [`toolbox`]
@@ -22,6 +23,7 @@ pub mod accept;
 pub mod blank;
 pub mod calls;
 pub mod decide;
+pub mod digest;
 pub mod elapsed;
 pub mod end_intent;
 pub mod ends;
@@ -35,6 +37,7 @@ pub mod prompt;
 pub mod repeats;
 pub mod restore;
 pub mod saved;
+pub mod standing;
 pub mod stop;
 pub mod summary;
 pub mod telling;
@@ -42,6 +45,7 @@ pub mod thread;
 pub mod toolbox;
 pub mod verify;
 pub mod view;
+pub mod weigh;
 
 pub use decide::decide;
 pub use thread::Thread;

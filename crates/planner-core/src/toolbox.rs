@@ -13,6 +13,9 @@ use serde_json::Value;
 /// The builtin by which a model ends a run in the `native` protocol.
 pub const FINISH: &str = "finish";
 
+/// The builtin that pages results which are shown in part.
+pub const EXPAND: &str = "expand";
+
 /// A tool with its argument check.
 #[derive(Clone, Debug)]
 pub struct Tool {

@@ -11,12 +11,26 @@ const NAME: usize = 4;
 const VALUE: usize = 12;
 
 const IS: [&str; 16] = [
-    " is now ", " are now ", " is ", " are ", " was changed to ", " ist jetzt ", " ist ", " sind ", " es ahora ",
-    " es ", " son ", " está en ", " est maintenant ", " est ", " sont ", " = ",
+    " is now ",
+    " are now ",
+    " is ",
+    " are ",
+    " was changed to ",
+    " ist jetzt ",
+    " ist ",
+    " sind ",
+    " es ahora ",
+    " es ",
+    " son ",
+    " está en ",
+    " est maintenant ",
+    " est ",
+    " sont ",
+    " = ",
 ];
 const MINE: [&str; 16] = [
-    "my ", "our ", "mein ", "meine ", "unser ", "unsere ", "mi ", "mis ", "nuestro ", "nuestra ", "mon ", "ma ", "mes ",
-    "notre ", "nos ", "your ",
+    "my ", "our ", "mein ", "meine ", "unser ", "unsere ", "mi ", "mis ", "nuestro ", "nuestra ",
+    "mon ", "ma ", "mes ", "notre ", "nos ", "your ",
 ];
 const OF: [&str; 7] = [" of the ", " of ", " von ", " des ", " del ", " de la ", " de "];
 const THE: [&str; 9] = ["the ", "der ", "die ", "das ", "el ", "la ", "le ", "l'", "les "];
@@ -43,12 +57,16 @@ fn of_sentence(sentence: &str) -> Option<Stated> {
 fn named(left: &str) -> Option<(String, String)> {
     let lower = left.to_lowercase();
     let after = |starts: &[&str]| {
-        starts.iter().find(|start| lower.starts_with(**start)).and_then(|start| left.get(start.len()..))
+        starts
+            .iter()
+            .find(|start| lower.starts_with(**start))
+            .and_then(|start| left.get(start.len()..))
     };
     if let Some(attribute) = after(&MINE) {
         return Some(("user".to_owned(), attribute.to_owned()));
     }
-    if let Some((subject, attribute)) = left.split_once("'s ").or_else(|| left.split_once("’s ")) {
+    if let Some((subject, attribute)) = left.split_once("'s ").or_else(|| left.split_once("’s "))
+    {
         return Some((without_article(subject), attribute.to_owned()));
     }
     let attribute = after(&THE)?;

@@ -9,6 +9,7 @@ mod cancels;
 mod ends;
 mod inputs;
 mod limits;
+mod memory;
 mod ownership;
 mod prompts;
 mod properties;
