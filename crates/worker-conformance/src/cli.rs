@@ -1,7 +1,7 @@
 //! The command line: which rules, which worker, and what is printed.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -33,6 +33,10 @@ struct Cli {
     /// Names the rules and what they say
     #[arg(long)]
     list: bool,
+    /// The command starts a worker that breaks the rule which is added to it as a last word: says of
+    /// each rule whether that is found
+    #[arg(long)]
+    wrong: bool,
     /// The NATS server to start
     #[arg(long, env = "SYSTOLE_NATS_SERVER", default_value = "nats-server")]
     nats_server: PathBuf,
@@ -72,6 +76,9 @@ async fn run(cli: Cli) -> Result<usize> {
         bail!("no rule has that in its id; --list names them");
     }
     let subject = Subject::new(&cli.command)?;
+    if cli.wrong {
+        return hunt(&cli.nats_server, &subject, rules).await;
+    }
     let scenes = scenes(rules);
     let played = scenes.into_iter().map(|scene| play(&cli.nats_server, &subject, scene));
     let mut played = stream::iter(played).buffer_unordered(SCENES);
@@ -94,6 +101,35 @@ async fn run(cli: Cli) -> Result<usize> {
     Ok(failed)
 }
 
+/// Each rule with a worker that breaks it; answers with the number of those that were not found.
+async fn hunt(program: &Path, subject: &Subject, rules: Vec<&'static Rule>) -> Result<usize> {
+    let hunted = rules.into_iter().map(|rule| async move {
+        let played = play(program, &subject.with(rule.id), vec![rule]).await;
+        let words = played.map(|verdicts| {
+            let mut broken = verdicts.into_iter().filter_map(|(_, verdict)| verdict.err());
+            broken.next().map(|error| format!("{error:#}"))
+        });
+        (rule, words)
+    });
+    let mut hunted = stream::iter(hunted).buffer_unordered(SCENES);
+    let (mut found, mut missed) = (0_usize, 0_usize);
+    while let Some((rule, words)) = hunted.next().await {
+        // A worker that does not even start proves nothing about its rule.
+        match words.with_context(|| format!("the worker that breaks {}", rule.id))? {
+            Some(words) => {
+                found = found.saturating_add(1);
+                tell(&format!("found  {:<28} {words}", rule.id));
+            }
+            None => {
+                missed = missed.saturating_add(1);
+                tell(&format!("MISSED {:<28} {}", rule.id, rule.says));
+            }
+        }
+    }
+    tell(&format!("{found} wrong workers found, {missed} missed"));
+    Ok(missed)
+}
+
 /// Rules that share a worker, and those that need one of their own.
 fn scenes(rules: Vec<&'static Rule>) -> Vec<Vec<&'static Rule>> {
     let (shared, own): (Vec<_>, Vec<_>) =
@@ -108,11 +144,7 @@ fn scenes(rules: Vec<&'static Rule>) -> Vec<Vec<&'static Rule>> {
 type Verdicts = Vec<(&'static Rule, Result<()>)>;
 
 /// Plays the rules of one scene: the shared ones side by side, then those that upset the others.
-async fn play(
-    program: &std::path::Path,
-    subject: &Subject,
-    rules: Vec<&'static Rule>,
-) -> Result<Verdicts> {
+async fn play(program: &Path, subject: &Subject, rules: Vec<&'static Rule>) -> Result<Verdicts> {
     let server = Server::start(program).await?;
     let stage = Stage::open(&server, subject).await?;
     let (last, first): (Vec<_>, Vec<_>) =

@@ -41,6 +41,13 @@ impl Subject {
         Ok(Self { program, arguments: arguments.to_vec() })
     }
 
+    /// The same with one more word.
+    pub(crate) fn with(&self, word: &str) -> Self {
+        let mut more = self.clone();
+        more.arguments.push(word.to_owned());
+        more
+    }
+
     /// Starts it. Its files lie in `folder`, its words go to `worker.log` there.
     pub(crate) fn start(&self, port: u16, folder: &Path) -> Result<Process> {
         let log = folder.join("worker.log");

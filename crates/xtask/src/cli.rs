@@ -10,7 +10,9 @@ use clap::{Args, Parser, Subcommand};
 use crate::house::House;
 use crate::process::Stopwatch;
 use crate::up::{DownArgs, UpArgs};
-use crate::{mutants, real_model, say, servers, setup, simulate, steps, streams, tidy, up};
+use crate::{
+    mutants, real_model, say, servers, setup, simulate, steps, streams, tidy, up, workers,
+};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -38,6 +40,8 @@ enum Chore {
     Streams(StreamsArgs),
     /// Feed the reader of streams with mutated recordings: no panic, no hang, no lost end
     Fuzz(FuzzArgs),
+    /// Hold workers against proto/PROTOCOL.md: one that `-- CMD` starts, or our own in three languages
+    WorkerConformance(WorkerArgs),
     /// Both ready agents once against a real, tiny model behind llama.cpp's server
     RealModel,
     /// Rules that no other tool knows: crate edges, sizes, purity, generated files
@@ -100,6 +104,22 @@ struct FuzzArgs {
     seconds: u64,
 }
 
+#[derive(Debug, Args)]
+struct WorkerArgs {
+    /// Only rules whose id holds one of these, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Name the rules
+    #[arg(long)]
+    list: bool,
+    /// Start workers that break one rule each instead: each must be found
+    #[arg(long, conflicts_with = "command")]
+    wrong: bool,
+    /// What starts the worker
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
 /// Runs the chore that the arguments name.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<()> {
     let cli = Cli::parse_from(args);
@@ -114,6 +134,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<()> {
             streams::run(&house, folder.as_deref(), &parts)
         }
         Chore::Fuzz(FuzzArgs { seconds }) => streams::fuzz(&house, seconds),
+        Chore::WorkerConformance(WorkerArgs { only, list, wrong, command }) => {
+            workers::run(&house, &workers::Asked { only, wrong, list, command })
+        }
         Chore::RealModel => real_model::run(&house),
         Chore::Tidy(Write { write: true }) => tidy::write(&house),
         Chore::Tidy(Write { write: false }) => tidy::check(&house),
@@ -134,7 +157,7 @@ type Step = (&'static str, fn(&House) -> Result<()>);
 
 /// Cheap verdicts first. The tests are the last to run a test runner, so that its closing line
 /// is the last of its kind.
-const CHECK: [Step; 11] = [
+const CHECK: [Step; 13] = [
     ("fmt", |house| steps::fmt(house, false)),
     ("tidy", tidy::check),
     ("typos", steps::typos),
@@ -143,6 +166,8 @@ const CHECK: [Step; 11] = [
     ("docs", steps::docs),
     ("streams", |house| streams::run(house, None, &[])),
     ("fuzz", |house| streams::fuzz(house, streams::FUZZ_SECONDS)),
+    ("worker-conformance", workers::check),
+    ("worker-conformance --wrong", workers::hunt),
     ("test", |house| steps::test(house, &[])),
     ("simulate", |house| simulate::run(house, simulate::SEEDS, None)),
     ("simulate --mutants", mutants::hunt),

@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`house`] (where things lie), [`process`] (how programs are started),
 //! [`setup`] (tools from the ordinary registries), [`steps`] (one function per chore),
-//! [`simulate`] and [`mutants`], [`streams`], [`tidy`] (rules that no other tool knows), `up` (what
+//! [`simulate`] and [`mutants`], [`streams`], [`workers`] (of three languages, held against the protocol), [`tidy`] (rules that no other tool knows), `up` (what
 //! docker-compose.yml says, without an engine).
 
 pub mod cli;
@@ -17,6 +17,7 @@ pub mod steps;
 pub mod streams;
 pub mod tidy;
 mod up;
+pub mod workers;
 
 pub use cli::main;
 
