@@ -96,6 +96,19 @@ def fence_ignored() -> None:
     change(Bus, "append", make)
 
 
+def one_partition() -> None:
+    def make(pull: Any) -> Any:
+        async def changed(self: Bus, part: int, tool: str) -> Any:
+            if part == 0:
+                return await pull(self, part, tool)
+            await asyncio.sleep(1)
+            return None
+
+        return changed
+
+    change(Bus, "pull", make)
+
+
 def strict_fields() -> None:
     def make(of: Any) -> Any:
         def changed(body: dict[str, Any]) -> Any:
@@ -275,7 +288,7 @@ WRONG = {
     "offer.renewed": lambda: setattr(workers, "OFFER_EVERY", 1000.0),
     "consumer.settings": wrong_consumer,
     "call.observation": no_dedup,
-    "call.partitions": lambda: setattr(worker.settings, "partitions", 1),
+    "call.partitions": one_partition,
     "call.unknown_fields": strict_fields,
     "call.too_new": lambda: setattr(wire, "READER", 1000),
     "call.unreadable": lambda: change(Bus, "parked", answers(True)),

@@ -147,6 +147,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<()> {
         Chore::Down(args) => up::down(&house, &args),
         Chore::Setup => {
             servers::setup(&house);
+            workers::find_or_skip(&house)?;
             setup::run(&house)
         }
         Chore::Check => check(&house),

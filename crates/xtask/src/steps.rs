@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::house::House;
 use crate::process::{Program, Stopwatch};
-use crate::{say, servers, setup};
+use crate::{say, servers, setup, workers};
 
 /// Checks the formatting, or repairs it.
 pub fn fmt(house: &House, write: bool) -> Result<()> {
@@ -60,6 +60,7 @@ pub fn typos(house: &House) -> Result<()> {
 pub fn test(house: &House, rest: &[String]) -> Result<()> {
     let nextest = setup::find_or_fall_back(house, setup::NEXTEST);
     servers::find_or_skip(house);
+    workers::find_or_skip(house)?;
     let mut parts = Vec::new();
     let mut timed = |name: &'static str, program: Program| -> Result<()> {
         let watch = Stopwatch::start();

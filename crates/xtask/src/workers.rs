@@ -57,6 +57,13 @@ pub fn hunt(house: &House) -> Result<()> {
     run(house, &Asked { wrong: true, ..Asked::default() })
 }
 
+/// Installs and builds what tests start workers of other languages with.
+pub fn find_or_skip(house: &House) -> Result<()> {
+    python(house)?;
+    typescript(house)?;
+    Ok(())
+}
+
 struct Hold<'a> {
     house: &'a House,
     nats: PathBuf,

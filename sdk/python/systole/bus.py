@@ -93,6 +93,11 @@ class Bus:
         for stream in [*streams, "KV_SY_TOOLS", "KV_SY_FREEZES", "OBJ_SY_ARTIFACTS"]:
             await self.ask(f"$JS.API.STREAM.INFO.{stream}", {})
         await self.measure()
+        try:
+            await self.ask(f"$JS.API.STREAM.INFO.SY_{self.settings.partitions}", {})
+        except Refused:
+            return
+        raise ValueError(f"SYSTOLE_PARTITIONS is {self.settings.partitions}, and the deployment has more: their calls would wait")
 
     async def ask(self, subject: str, body: Any, headers: dict[str, str] | None = None) -> dict[str, Any]:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -59,6 +59,7 @@ export class Bus {
         await bus.lookAround();
         return bus;
       } catch (error) {
+        if (error instanceof RangeError) throw error;
         if (performance.now() > latest) throw new BusError(`the streams of Systole are not there: ${error}`);
         await sleep(200);
       }
@@ -71,6 +72,11 @@ export class Bus {
       await this.ask(`$JS.API.STREAM.INFO.${stream}`, {});
     }
     await this.measure();
+    const { partitions } = this.settings;
+    const next = await this.ask(`$JS.API.STREAM.INFO.SY_${partitions}`, {}).catch((error: unknown) => error);
+    if (next instanceof Refused) return;
+    if (next instanceof BusError) throw next;
+    throw new RangeError(`SYSTOLE_PARTITIONS is ${partitions}, and the deployment has more: their calls would wait`);
   }
 
   /** Asks for JSON. */

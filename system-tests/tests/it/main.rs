@@ -27,6 +27,7 @@ mod interrupts;
 mod journal;
 mod kill_points;
 mod kills;
+mod mixed;
 mod printed;
 mod rehearse;
 mod reloading;

@@ -25,7 +25,10 @@ const FULL: Load = Load { threads: 20, kills: 100, turns: 1000 };
 /// Runs the rows and prints the matrix.
 pub(crate) async fn drill(context: &Context, asked: &Drill) -> Result<Exit, Failure> {
     let programs = Programs::find(&context.environment)?;
-    let rows = rows(asked.only.as_deref());
+    let mut rows = rows(asked.only.as_deref());
+    if programs.worker.is_empty() {
+        rows.retain(|row| !matches!(row, Row::Fault(Fault::OtherWorkerKilled)));
+    }
     if rows.is_empty() {
         return Err(Failure::not_found("no cell has that in its name"));
     }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::cell::Load;
 use super::cells::Role;
 use super::late::stopped;
+use super::other;
 use super::outage::{self, Outage};
 use super::replay::replayed;
 use super::servers::Programs;
@@ -35,6 +36,8 @@ pub(crate) enum Fault {
     WorkerStopped,
     /// A worker takes calls, keeps them alive and never answers.
     WorkerSilent,
+    /// A worker of another language is killed while its tools are under way. Only where there is one.
+    OtherWorkerKilled,
     /// A process's clock is ahead, or behind.
     ClockOff(Role, Clock),
     /// The server that leads the stream of a cluster of three is killed.
@@ -58,6 +61,7 @@ impl fmt::Display for Fault {
             }
             Self::Replayed => f.write_str("consumers/replayed/orders"),
             Self::Twice => f.write_str("deliveries/twice/orders"),
+            Self::OtherWorkerKilled => f.write_str("other_worker/running/killed/bookings"),
             Self::WorkerSilent => f.write_str("worker/silent/orders"),
             Self::WorkerStopped => f.write_str("worker/past_deadline/stopped/bookings"),
             Self::ClockOff(role, Clock::Ahead) => write!(f, "{role}/clock_ahead/orders"),
@@ -67,11 +71,12 @@ impl fmt::Display for Fault {
     }
 }
 
-const ALL: [Fault; 18] = [
+const ALL: [Fault; 19] = [
     // The slowest first, so that others go on beside it.
     Fault::WorkerStopped,
     Fault::WorkerSilent,
     Fault::LeaderKilled,
+    Fault::OtherWorkerKilled,
     Fault::Outage(Outage::NatsKilled),
     Fault::TailLost(Restorer::Lives),
     Fault::TailLost(Restorer::Killed(Point::BeforeRestored)),
@@ -106,6 +111,7 @@ impl Fault {
             | Self::Twice
             | Self::WorkerStopped
             | Self::WorkerSilent
+            | Self::OtherWorkerKilled
             | Self::ClockOff(..)
             | Self::LeaderKilled => None,
         }
@@ -126,6 +132,7 @@ pub(crate) async fn run(
         Fault::Replayed => replayed(programs, load.threads, folder).await?,
         Fault::Twice => twice(programs, load.threads, folder).await?,
         Fault::WorkerStopped => stopped(programs, load.threads, folder).await?,
+        Fault::OtherWorkerKilled => other::killed(programs, load, folder).await?,
         Fault::WorkerSilent => silent(programs, load.threads, folder).await?,
         Fault::ClockOff(role, clock) => {
             clocks::off(programs, role, clock, load.threads, folder).await?

@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`command`] · [`cells`]: what is killed where · [`cell`]: one of them, in rounds, by its
 //! [`client`] and its [`people`] · [`fault`]: what else happens: [`outage`], [`tail`], [`replay`], [`twice`],
-//! [`late`], [`silent`],
+//! [`late`], [`silent`], [`other`],
 //! [`clocks`], [`cluster`] · [`stage`], [`world`], [`servers`]: processes of a row · [`judge`],
 //! [`after`]: what is counted · [`report`]: the matrix
 
@@ -17,6 +17,7 @@ pub(crate) mod command;
 mod fault;
 mod judge;
 mod late;
+mod other;
 mod outage;
 mod people;
 #[cfg(test)]

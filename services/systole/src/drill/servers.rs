@@ -28,6 +28,8 @@ pub(crate) const CLUSTER: [&str; 3] = ["n0", "n1", "n2"];
 pub(crate) struct Programs {
     pub(crate) nats: PathBuf,
     pub(crate) redis: PathBuf,
+    /// What starts a worker of another language, if there is to be one.
+    pub(crate) worker: Vec<String>,
 }
 
 impl Programs {
@@ -35,7 +37,9 @@ impl Programs {
     pub(crate) fn find(environment: &Environment) -> Result<Self, Failure> {
         let nats = find(environment, "nats-server", "SYSTOLE_NATS_SERVER")?;
         let redis = find(environment, "redis-server", "SYSTOLE_REDIS_SERVER")?;
-        Ok(Self { nats, redis })
+        let worker = environment.text("SYSTOLE_DRILL_WORKER").unwrap_or_default();
+        let worker = worker.split_whitespace().map(str::to_owned).collect();
+        Ok(Self { nats, redis, worker })
     }
 }
 

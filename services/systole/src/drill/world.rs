@@ -258,7 +258,8 @@ fn files(folder: &Path) -> Result<(), Failure> {
     write(folder, "tools.yaml", TOOLS)
 }
 
-fn nats_url(port: u16) -> String {
+/// The address of a NATS server of the drill.
+pub(crate) fn nats_url(port: u16) -> String {
     format!("nats://127.0.0.1:{port}")
 }
 
