@@ -115,15 +115,13 @@ async fn hunt(program: &Path, subject: &Subject, rules: Vec<&'static Rule>) -> R
     let (mut found, mut missed) = (0_usize, 0_usize);
     while let Some((rule, words)) = hunted.next().await {
         // A worker that does not even start proves nothing about its rule.
-        match words.with_context(|| format!("the worker that breaks {}", rule.id))? {
-            Some(words) => {
-                found = found.saturating_add(1);
-                tell(&format!("found  {:<28} {words}", rule.id));
-            }
-            None => {
-                missed = missed.saturating_add(1);
-                tell(&format!("MISSED {:<28} {}", rule.id, rule.says));
-            }
+        let words = words.with_context(|| format!("the worker that breaks {}", rule.id))?;
+        if let Some(words) = words {
+            found = found.saturating_add(1);
+            tell(&format!("found  {:<28} {words}", rule.id));
+        } else {
+            missed = missed.saturating_add(1);
+            tell(&format!("MISSED {:<28} {}", rule.id, rule.says));
         }
     }
     tell(&format!("{found} wrong workers found, {missed} missed"));

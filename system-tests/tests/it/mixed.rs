@@ -99,7 +99,10 @@ impl Deployment {
         let log = std::fs::File::create(log).unwrap();
         let mut command = std::process::Command::new(&words[0]);
         command.args(&words[1..]).args(tools).current_dir(self.home.path());
-        command.env("SYSTOLE_NATS", self.nats.url()).env("SYSTOLE_PARTITIONS", "2").envs(variables.iter().copied());
+        command
+            .env("SYSTOLE_NATS", self.nats.url())
+            .env("SYSTOLE_PARTITIONS", "2")
+            .envs(variables.iter().copied());
         command.stdin(std::process::Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         Foreign { child: command.spawn().unwrap() }
     }
