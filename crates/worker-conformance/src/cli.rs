@@ -144,7 +144,7 @@ type Verdicts = Vec<(&'static Rule, Result<()>)>;
 /// Plays the rules of one scene: the shared ones side by side, then those that upset the others.
 async fn play(program: &Path, subject: &Subject, rules: Vec<&'static Rule>) -> Result<Verdicts> {
     let server = Server::start(program).await?;
-    let stage = Stage::open(&server, subject).await?;
+    let stage = Stage::open(server, subject).await?;
     let (last, first): (Vec<_>, Vec<_>) =
         rules.into_iter().partition(|rule| rule.scene == Scene::Last);
     let acts = async {

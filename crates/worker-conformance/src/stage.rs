@@ -29,7 +29,7 @@ pub(crate) struct Stage {
     pub(crate) traffic: Traffic,
     pub(crate) processes: Mutex<Vec<Process>>,
     subject: Subject,
-    port: u16,
+    pub(crate) server: Server,
     folder: TempDir,
     offer: OnceCell<Registration>,
     number: AtomicU64,
@@ -38,7 +38,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Makes the streams; no worker is there yet.
-    pub(crate) async fn open(server: &Server, subject: &Subject) -> Result<Self> {
+    pub(crate) async fn open(server: Server, subject: &Subject) -> Result<Self> {
         let bus = Bus::open(server.port).await?;
         let said = bus.client.subscribe("$JS.ACK.>").await?;
         let handed = bus.client.subscribe("_INBOX.>").await?;
@@ -48,7 +48,7 @@ impl Stage {
             traffic: Traffic::default(),
             processes: Mutex::default(),
             subject: subject.clone(),
-            port: server.port,
+            server,
             folder: TempDir::new()?,
             offer: OnceCell::new(),
             number: AtomicU64::new(1),
@@ -75,7 +75,7 @@ impl Stage {
 
     /// Starts the worker and waits until its tools are on offer.
     pub(crate) async fn begin(&self) -> Result<()> {
-        self.begin_over(self.port).await
+        self.begin_over(self.server.port).await
     }
 
     /// The same for a worker that reaches the server over this port.
@@ -100,18 +100,13 @@ impl Stage {
 
     /// Starts another worker and does not wait for it.
     pub(crate) async fn start_worker(&self) -> Result<()> {
-        self.start_over(self.port).await
+        self.start_over(self.server.port).await
     }
 
     async fn start_over(&self, port: u16) -> Result<()> {
         let process = self.subject.start(port, self.folder.path())?;
         self.processes.lock().await.push(process);
         Ok(())
-    }
-
-    /// Where the server listens.
-    pub(crate) fn port(&self) -> u16 {
-        self.port
     }
 
     /// What the first worker offers.

@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import conformance
+import nats
 from systole import answer, running, wire
 from systole import worker as workers
 from systole.bus import Bus
@@ -276,6 +277,10 @@ def ack_first() -> None:
     change(Worker, "_handle", make)
 
 
+def no_way_back() -> None:
+    change(nats, "connect", lambda connect: lambda *args, **more: connect(*args, **{**more, "allow_reconnect": False}))
+
+
 def abrupt() -> None:
     async def drain(*_: Any) -> None:
         os._exit(3)
@@ -324,6 +329,7 @@ WRONG = {
     "death.irreversible": no_fence,
     "death.read_only": ack_first,
     "stop.drains": abrupt,
+    "bus.restarted": no_way_back,
     "claim.answer_lost": other_nonce,
 }
 

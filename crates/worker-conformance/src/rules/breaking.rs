@@ -140,8 +140,33 @@ pub(super) async fn drains(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
+/// The server is stopped and started again while calls are under way.
+pub(super) async fn restarted(stage: &Stage) -> Result<()> {
+    let line = "restart";
+    let irreversible = stage.call("cf_append", json!({ "line": line, "ms": 1500 }))?.send().await?;
+    let reading = stage.call("cf_slow", json!({ "name": line, "ms": 1500 }))?.send().await?;
+    stage.until_lines("append.log", line, 1).await?;
+    stage.until_lines("slow.log", line, 1).await?;
+    stage.server.restart().await?;
+    let latest = Instant::now() + Duration::from_secs(20);
+    while let Err(error) = stage.bus.now().await {
+        ensure!(Instant::now() < latest, "the server does not come back: {error:#}");
+        sleep(LOOK).await;
+    }
+    for call in [&irreversible, &reading] {
+        let seen = call.observed().await?;
+        ensure!(seen.observation.code.is_none(), "{:?}", seen.observation);
+    }
+    let lines = stage.lines("append.log", line);
+    ensure!(lines == 1, "its effect happened {lines} times");
+    let later = stage.call("cf_echo", json!({ "text": "later" }))?.send().await?;
+    let seen = later.answered().await?;
+    ensure!(seen.observation.code.is_none(), "{:?}", seen.observation);
+    Ok(())
+}
+
 pub(super) async fn answer_lost(stage: &Stage) -> Result<()> {
-    let proxy = crate::proxy::Proxy::open(stage.port()).await?;
+    let proxy = crate::proxy::Proxy::open(stage.server.port).await?;
     let work = async {
         stage.begin_over(proxy.port).await?;
         let call = stage.call("cf_append", json!({ "line": "lost" }))?.send().await?;

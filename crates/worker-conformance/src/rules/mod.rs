@@ -86,6 +86,7 @@ rules! {
     Last "log.secrets" breaking::secrets: "no password and no argument is in what the worker prints",
     Own "death.irreversible" breaking::death_irreversible: "a worker dies in an irreversible call: another says in doubt and repeats nothing",
     Own "death.read_only" breaking::death_read_only: "a worker dies in a call that may be repeated: another runs it",
+    Own "bus.restarted" breaking::restarted: "a server that was away for a moment loses no call, and is served again",
     Own "stop.drains" breaking::drains: "SIGTERM: no new call, what is under way is ended, the offer is withdrawn, exit code 0",
     Bare "claim.answer_lost" breaking::answer_lost: "a claim whose answer is lost is repeated identically and begins once",
 }
