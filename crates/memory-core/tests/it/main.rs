@@ -1,6 +1,7 @@
 //! What memory-core promises.
 #![cfg(test)]
 
+mod evals;
 mod facts;
 mod kinds;
 mod rankings;
