@@ -41,6 +41,8 @@ class Runner:
     def __init__(self, loop: asyncio.AbstractEventLoop, slots: int, grace: float) -> None:
         self._loop = loop
         self._grace = grace
+        self._slots = slots
+        self._stuck: list[_Attempt] = []
         # A thread that did not stop keeps its place, so there are more of them than slots.
         self._threads = concurrent.futures.ThreadPoolExecutor(slots * 2, "systole-tool")
 
@@ -63,6 +65,10 @@ class Runner:
             log.critical("tool %s does not stop at its limit; this worker ends, so that its effect does", tool.name)
             os._exit(STUCK)
         log.error("tool %s does not stop; it is left behind", tool.name)
+        self._stuck = [left for left in [*self._stuck, attempt] if not left.ended.done()]
+        if len(self._stuck) >= self._slots:
+            log.critical("%d tools do not stop; this worker ends, so that another has threads", len(self._stuck))
+            os._exit(STUCK)
         return Ended("cancelled", receipt="unknown") if is_cancelled else Ended("timed_out")
 
 
@@ -79,12 +85,13 @@ class _Attempt:
             arguments = {**arguments, name: call}
         self._call, self._loop = call, loop
         self._task: asyncio.Task[None] | None = None
+        self._thread: concurrent.futures.Future[None] | None = None
         self._lock = threading.Lock()
         self.ended: concurrent.futures.Future[Any] = concurrent.futures.Future()
         if inspect.iscoroutinefunction(function):
             loop.call_soon_threadsafe(self._begin, function, arguments)
         else:
-            threads.submit(self._run_here, functools.partial(function, **arguments))
+            self._thread = threads.submit(self._run_here, functools.partial(function, **arguments))
 
     def _begin(self, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
         self._task = self._loop.create_task(self._await(function, arguments))
@@ -108,6 +115,9 @@ class _Attempt:
 
     def stop(self) -> None:
         self._call._cancel()
+        if self._thread is not None and self._thread.cancel():
+            # It waited for a thread, and must not begin when it gets one.
+            self._end(NothingBegan("no thread was free in time", retryable=True))
         self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
 
 

@@ -1,10 +1,15 @@
 """The parts that need no server; `cargo xtask worker-conformance` has the rest."""
 
+import asyncio
 import json
+import threading
+import time
 import unittest
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Optional
 
 from systole import Call, InvalidTool, Secret, Settings, declare
+from systole.running import Runner
 from systole.shape import Redactor, shape, within
 from systole.wire import Delivery, Malformed, ToolCall, TooNew, canonical, decode
 
@@ -80,6 +85,42 @@ class Shapes(unittest.TestCase):
         self.assertEqual(f"{secret} {secret!r}", "Secret(TOKEN) Secret(TOKEN)")
         settings = Settings.from_env({"SYSTOLE_NATS_PASSWORD": "hunter2", "SYSTOLE_NATS_TOKEN": "hunter2"})
         self.assertNotIn("hunter2", repr(settings))
+
+
+class Attempts(unittest.IsolatedAsyncioTestCase):
+    """Threads: two for one slot."""
+
+    async def attempt(self, runner: Runner, function: Callable[..., Any], limit: float = 0.1) -> str:
+        call = Call(tool_call_id="abc123xyz", idempotency_key="k", attempt=1, alive=lambda: None)
+        tool = declare(function, effect="read_only", parameters={"type": "object"}, description="Waits.")
+        cancel = asyncio.Event()
+        ended = await runner.run(tool, function, call, {}, limit=time.monotonic() + limit, cancel=cancel)
+        return ended.how
+
+    async def test_one_that_stops_when_it_is_told_leaves_its_thread(self) -> None:
+        runner = Runner(asyncio.get_running_loop(), 1, 0.4)
+
+        def obedient(call: Call) -> None:
+            if call.wait(5):
+                raise InterruptedError
+
+        self.assertEqual([await self.attempt(runner, obedient) for _ in range(4)], ["timed_out"] * 4)
+
+    async def test_one_that_waits_for_a_thread_does_not_begin_after_its_end(self) -> None:
+        runner = Runner(asyncio.get_running_loop(), 1, 0.4)
+        begun: list[int] = []
+        go_on = threading.Event()
+
+        def stubborn() -> None:
+            begun.append(1)
+            go_on.wait(5)
+
+        tries = [self.attempt(runner, stubborn, limit) for limit in (2, 2, 0.1)]
+        ends = asyncio.gather(*tries)
+        await asyncio.sleep(0.3)
+        go_on.set()
+        self.assertEqual(await ends, ["done", "done", "not_started"])
+        self.assertEqual(len(begun), 2)
 
 
 class Wire(unittest.TestCase):
