@@ -90,3 +90,32 @@ rules! {
     Own "stop.drains" breaking::drains: "SIGTERM: no new call, what is under way is ended, the offer is withdrawn, exit code 0",
     Bare "claim.answer_lost" breaking::answer_lost: "a claim whose answer is lost is repeated identically and begins once",
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+    use crate::tools::TOOLS;
+
+    const PROTOCOL: &str = include_str!("../../../../proto/PROTOCOL.md");
+    const WRONG: &str = include_str!("../../wrong/wrong.py");
+
+    #[test]
+    fn every_rule_is_in_the_protocol_and_has_a_worker_that_breaks_it() {
+        for rule in ALL {
+            let group = rule.id.split('.').next().unwrap();
+            let is_said = [format!("`{}`", rule.id), format!("`{group}.*`")];
+            assert!(is_said.iter().any(|id| PROTOCOL.contains(id)), "PROTOCOL.md: {}", rule.id);
+            assert!(WRONG.contains(&format!("\"{}\": ", rule.id)), "wrong.py: {}", rule.id);
+        }
+    }
+
+    #[test]
+    fn every_tool_is_in_the_protocol_as_it_is_asked_for() {
+        for tool in &TOOLS {
+            let line = PROTOCOL.lines().find(|line| line.contains(&format!("`{}` |", tool.name)));
+            let line = line.unwrap_or_else(|| panic!("{} is missing", tool.name));
+            let limits = format!("{}, {}", tool.timeout_ms, tool.max_attempts);
+            assert!(line.contains(tool.effect.as_str()) && line.contains(&limits), "{line}");
+        }
+    }
+}
