@@ -52,8 +52,12 @@ class Bus:
         self._consumers: set[tuple[int, str]] = set()
 
     @classmethod
-    async def connect(cls, settings: Settings, name: str) -> Bus:
-        """Connects, and waits until the deployment's streams and buckets are there."""
+    async def connect(cls, settings: Settings, name: str, closed: Callable[[], None]) -> Bus:
+        """Connects, and waits until the deployment's streams and buckets are there. `closed` is called when
+        the connection has ended for good, such as by a login that is refused."""
+
+        async def on_closed() -> None:
+            closed()
 
         seen = ["no server answered"]
 
@@ -66,6 +70,7 @@ class Bus:
                 settings.servers,
                 name=name,
                 error_cb=trouble,
+                closed_cb=on_closed,
                 connect_timeout=2,
                 ping_interval=2,
                 max_outstanding_pings=2,

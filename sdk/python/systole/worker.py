@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -107,6 +108,9 @@ class Worker:
             tools.add_signal_handler(number, stop)
         threading.Thread(target=serve, name="systole-bus", daemon=True).start()
         tools.run_forever()
+        if isinstance(self._failure, (BusError, ValueError)):
+            print(f"systole: {self._failure}", file=sys.stderr, flush=True)
+            os._exit(1)
         if self._failure is not None:
             raise self._failure
         # A thread that a tool never gave back must not keep the process.
@@ -114,7 +118,7 @@ class Worker:
         os._exit(0)
 
     async def _serve(self) -> None:
-        connecting = asyncio.ensure_future(Bus.connect(self.settings, self.instance))
+        connecting = asyncio.ensure_future(Bus.connect(self.settings, self.instance, self._closed))
         asked = asyncio.ensure_future(self.draining.wait())
         await asyncio.wait({connecting, asked}, return_when=asyncio.FIRST_COMPLETED)
         if not connecting.done():
@@ -132,6 +136,11 @@ class Worker:
         log.info("worker %s serves %s", self.instance, ", ".join(self.tools))
         await self.draining.wait()
         await self._drain(upkeep, pulls)
+
+    def _closed(self) -> None:
+        if hasattr(self, "bus") and not self.draining.is_set():
+            log.critical("NATS has closed the connection for good; this worker ends")
+            os._exit(1)
 
     async def _drain(self, upkeep: list[asyncio.Task[None]], pulls: list[asyncio.Task[None]]) -> None:
         log.info("draining: %d calls are under way", len(self._running))

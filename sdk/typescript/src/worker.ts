@@ -72,6 +72,11 @@ export class Worker {
     const bus = await Promise.race([Bus.connect(this.settings, this.instance), asked]);
     if (bus === undefined) return process.exit(0);
     this.bus = bus;
+    void bus.client.closed().then(() => {
+      if (this.draining.aborted) return;
+      log.error("NATS has closed the connection for good; this worker ends");
+      process.exit(1);
+    });
     bus.onCancel((place, id) => this.#running.get(`${placeName(place)}/${id}`)?.cancel.abort());
     const alive = setInterval(() => this.#held.forEach((delivery) => bus.tell(delivery, "+WPI")), bus.ackWaitMs / 3);
     const parts = Array.from({ length: this.settings.partitions }, (_, part) => part);
