@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -19,6 +20,74 @@ pub enum Protocol {
     Native,
     /// One JSON object with `reasoning` and `tool_calls` in the text.
     Contract,
+}
+
+/// A family of endpoints: what it accepts in a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Profile {
+    /// The reference, and every endpoint that is not known better.
+    #[default]
+    #[serde(rename = "openai")]
+    Openai,
+    /// Strict about fields and about who speaks after a tool.
+    #[serde(rename = "mistral")]
+    Mistral,
+    /// Moves system messages to the front.
+    #[serde(rename = "anthropic-compatible")]
+    AnthropicCompatible,
+    /// Maps to its own turns.
+    #[serde(rename = "gemini-compatible")]
+    GeminiCompatible,
+    /// Renders a template that often wants one system message, first.
+    #[serde(rename = "llama.cpp")]
+    LlamaCpp,
+    /// The same.
+    #[serde(rename = "ollama")]
+    Ollama,
+    /// The same.
+    #[serde(rename = "vllm")]
+    Vllm,
+}
+
+impl Profile {
+    /// All of them by their names in files and settings.
+    pub const NAMES: [(&str, Self); 7] = [
+        ("openai", Self::Openai),
+        ("mistral", Self::Mistral),
+        ("anthropic-compatible", Self::AnthropicCompatible),
+        ("gemini-compatible", Self::GeminiCompatible),
+        ("llama.cpp", Self::LlamaCpp),
+        ("ollama", Self::Ollama),
+        ("vllm", Self::Vllm),
+    ];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        let found = Self::NAMES.iter().find(|(_, profile)| *profile == self);
+        found.map_or("", |(name, _)| name)
+    }
+}
+
+/// Not the name of a profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no profile `{0}`; there are openai, mistral, anthropic-compatible, gemini-compatible, llama.cpp, ollama, vllm"
+)]
+pub struct UnknownProfile(String);
+
+impl FromStr for Profile {
+    type Err = UnknownProfile;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
+        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
+        found.map(|(_, profile)| *profile).ok_or_else(|| UnknownProfile(name.to_owned()))
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// Which calls are dispatched before the reply has ended.
@@ -171,6 +240,9 @@ pub struct Agent {
     /// How calls travel.
     #[serde(default)]
     pub protocol: Protocol,
+    /// The family of its endpoint; guessed from the address when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Which calls go out early.
     #[serde(default)]
     pub early_dispatch: EarlyDispatch,

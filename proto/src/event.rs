@@ -59,6 +59,9 @@ pub enum Event {
         /// The step of the answer's verification that it belongs to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         verify: Option<VerifyStep>,
+        /// Whether an answer of it is a draft: it is verified before the answer is given.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        draft: bool,
     },
     /// The run entered a phase, or waits for something else in it; told before the event that led
     /// there.
@@ -80,6 +83,9 @@ pub enum Event {
         offset: u64,
         /// The piece.
         delta: String,
+        /// Whether it belongs to a draft, as the start of its turn says: the answer comes later.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        draft: bool,
     },
     /// A deadline ran out. The model is told nothing of it, other than the answer of a call that was
     /// closed.
@@ -302,6 +308,7 @@ fn fact_events(fact: &Fact) -> Vec<Event> {
             start: t.start,
             agent: t.agent.clone(),
             verify: t.verify,
+            draft: t.draft,
         }],
         Fact::TurnCompleted(t) => {
             let (calls, answered) = calls_and_answers(&t.calls);

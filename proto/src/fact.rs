@@ -164,6 +164,9 @@ pub struct TurnStarted {
     /// The step of the answer's verification that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifyStep>,
+    /// Whether an answer of it is a draft: it is verified before anything is given as the answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draft: bool,
     /// What memory brought in, for this request and the rest of the run. It is told as recalled, and
     /// never kept as something new.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -243,11 +246,6 @@ impl Usage {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
 /// The reply ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnCompleted {
@@ -268,16 +266,41 @@ pub struct TurnCompleted {
     pub model: String,
     /// What it cost.
     pub usage: Usage,
-    /// What the request was guessed to take, in tokens; 0 when nobody guessed. Beside what the
-    /// provider counted it corrects later guesses.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub guessed_tokens: u64,
     /// How sure the model said it is, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// Provider fields of the reply that must be sent back unread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<serde_json::Value>,
+    /// The request in tokens, estimated and counted; absent when the provider did not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
+}
+
+/// How the tokens of a request were estimated, before any correction.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Estimator {
+    /// By the number of its characters.
+    Characters,
+    /// By an encoding of its text into tokens.
+    Encoding,
+}
+
+/// A request in tokens, as it was estimated and as its provider counted it. What is estimated later
+/// in the thread is corrected by it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Counted {
+    /// The model that was asked.
+    pub model: String,
+    /// How it was estimated.
+    pub by: Estimator,
+    /// The estimate, without correction.
+    pub estimated: u64,
+    /// The provider's count.
+    pub counted: u64,
 }
 
 /// Why a turn was sealed.

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::agent::Protocol;
+use crate::agent::{Profile, Protocol};
 use crate::error_code::ErrorCode;
-use crate::fact::Usage;
+use crate::fact::{Estimator, Usage};
 use crate::ids::{AgentName, TenantId, ToolName};
 use crate::notice::Deadline;
 use crate::transcript::Transcript;
@@ -48,6 +48,9 @@ pub struct ModelRequest {
     pub fallbacks: Vec<String>,
     /// How calls travel.
     pub protocol: Protocol,
+    /// The family of the endpoint, when the agent names it; never sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Goes before the conversation, as the system message.
     pub head: Vec<Block>,
     /// The conversation.
@@ -65,12 +68,30 @@ pub struct ModelRequest {
     /// For whom; never sent, for limits that tenants share.
     #[serde(skip)]
     pub tenant: Option<TenantId>,
-    /// A guess at its tokens; never sent.
+    /// A guess at its tokens, as its provider counts; never sent.
     #[serde(skip)]
     pub likely_tokens: u64,
+    /// The same without correction; never sent.
+    #[serde(skip)]
+    pub estimate: Estimate,
     /// How often it was asked in vain before, each time with retries; never sent, for people.
     #[serde(skip)]
     pub failed_rounds: u32,
+}
+
+/// The tokens of a request before any correction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// How they were estimated.
+    pub by: Estimator,
+    /// How many.
+    pub tokens: u64,
+}
+
+impl Default for Estimate {
+    fn default() -> Self {
+        Self { by: Estimator::Characters, tokens: 0 }
+    }
 }
 
 /// Why the reply ended.

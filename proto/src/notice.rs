@@ -78,6 +78,13 @@ pub enum Notice {
     },
 }
 
+impl Notice {
+    /// A request that waited is made now, or waits no more for another reason.
+    pub fn waits_no_more() -> Self {
+        Self::Waiting { because: String::new(), at_most_ms: None }
+    }
+}
+
 /// A notice as it travels beside live text. Losing one is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveNotice {

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use crate::call::{RequestedCall, Started, ToolCall};
 use crate::envelope::DecodeError;
-use crate::fact::{ApprovalAsked, Recalled, RunFinished, TurnStarted, Usage, VerifyStep};
+use crate::fact::{
+    ApprovalAsked, Estimator, Recalled, RunFinished, TurnStarted, Usage, VerifyStep,
+};
 use crate::ids::{AgentName, InputKey, Nonce, Sequence, ThreadRef, ToolCallId, ToolName};
 use crate::input::{Decision, Message};
 use crate::observation::Observation;
@@ -41,8 +43,18 @@ pub struct SavedThread {
     pub finished: Option<Box<RunFinished>>,
     #[serde(default)]
     pub checkpoint: Option<SavedCheckpoint>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens_per_mille: Option<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ratios: Vec<SavedRatio>,
+}
+
+/// What a provider counts for what was estimated, over the newest requests of the thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each field is that of the folded thread")]
+pub struct SavedRatio {
+    pub model: String,
+    pub by: Estimator,
+    pub estimated: u64,
+    pub counted: u64,
 }
 
 /// The last record that it was folded from.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::agent::{
-    Agent, EarlyDispatch, Limits, MemoryUse, Price, Protocol, Verify, turns_for_complexity,
+    Agent, EarlyDispatch, Limits, MemoryUse, Price, Profile, Protocol, Verify, turns_for_complexity,
 };
 use proto::hash;
 use proto::ids::{AgentName, ToolName};
@@ -197,6 +197,7 @@ fn agent(who: Who, tools: Vec<ToolName>, limits: Limits, policy: Policy) -> Agen
         context_window: policy.context_window,
         context_window_ratio: policy.context_window_ratio,
         protocol: policy.protocol,
+        profile: policy.profile,
         early_dispatch: policy.early_dispatch,
         tools,
         permissions: who.permissions,
@@ -363,6 +364,7 @@ struct Policy {
     context_window: u32,
     context_window_ratio: f64,
     protocol: Protocol,
+    profile: Option<Profile>,
     early_dispatch: EarlyDispatch,
     end_intent: bool,
     output_schema: Option<Value>,
@@ -387,6 +389,10 @@ impl Policy {
         let ratio = ratio.map_or(Some(0.7), |at| at.number(0.05, 1.0, report));
         let protocol = fields.get("protocol");
         let protocol = protocol.map_or(Some(Protocol::Native), |at| at.choice(&PROTOCOLS, report));
+        let profile = match fields.get("profile") {
+            Some(at) => at.choice(&Profile::NAMES, report).map(Some),
+            None => Some(None),
+        };
         let early = fields.get("early_dispatch");
         let early = early.map_or(Some(EarlyDispatch::Safe), |at| at.choice(&DISPATCHES, report));
         let end_intent = fields.get("end_intent").map_or(Some(true), |at| switch(&at, report));
@@ -414,6 +420,7 @@ impl Policy {
             context_window: u32::try_from(window?).ok()?,
             context_window_ratio: ratio?,
             protocol: protocol?,
+            profile: profile?,
             early_dispatch: early?,
             end_intent: end_intent?,
             output_schema: output_schema?,

@@ -183,6 +183,7 @@ impl OpenAiModel {
             self.tell(&words);
             ear.notice(waiting(words, pause));
             sleep(pause).await;
+            ear.notice(Notice::waits_no_more());
             if target.admit().await.is_err() {
                 return Err(NoReply::Failed(error));
             }
@@ -368,6 +369,7 @@ impl Model for OpenAiModel {
             let rest = rest.saturating_add(self.ids.jitter(rest / 4));
             ear.notice(waiting(resting(rest).message, rest));
             sleep(rest).await;
+            ear.notice(Notice::waits_no_more());
         }
     }
 }
@@ -390,7 +392,7 @@ fn text_of(
     model: &str,
     endpoint: &Endpoint,
 ) -> Result<Box<RawValue>, ModelError> {
-    let rules = endpoint.profile.rules();
+    let rules = endpoint.rules_for(request.profile);
     let body = wire::render(request, Some(model), &rules);
     to_raw_value(&body).map_err(|error| unwritable(&error))
 }

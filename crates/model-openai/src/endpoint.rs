@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::model::ModelError;
 
-use crate::profile::Profile;
+use crate::profile::{self, Profile, Rules};
 use crate::reader::Think;
 
 const DEFAULT_BASE: &str = "https://api.openai.com/v1";
@@ -67,8 +67,9 @@ pub struct Endpoint {
     pub api_key: String,
     /// The model to ask for in place of the one that a request names.
     pub model: Option<String>,
-    /// What it accepts.
-    pub profile: Profile,
+    /// What it accepts, when a setting says so; else the agent's word counts, then what the address
+    /// suggests.
+    pub profile: Option<Profile>,
     /// Where a thought in its text begins.
     pub think: Think,
     /// How long a reply may take.
@@ -111,11 +112,11 @@ impl Endpoint {
         error
     }
 
-    /// An endpoint with the usual patience; its profile is guessed from the address.
+    /// An endpoint with the usual patience; its profile is the agent's or guessed from the address.
     pub fn new(base_url: impl Into<String>, api_key: impl Into<String>) -> Self {
         let base_url = base_url.into().trim().trim_end_matches('/').to_owned();
         Self {
-            profile: Profile::guess(&base_url),
+            profile: None,
             base_url,
             api_key: api_key.into(),
             model: None,
@@ -143,6 +144,17 @@ impl Endpoint {
             return Err(BadEndpoint::Key);
         }
         Ok(Self::new(base, key))
+    }
+
+    /// The profile of a request: the setting's, else the agent's, else the one that the address
+    /// suggests.
+    pub fn profile_for(&self, agents: Option<Profile>) -> Profile {
+        self.profile.or(agents).unwrap_or_else(|| profile::guess(&self.base_url))
+    }
+
+    /// What a request to it may look like.
+    pub(crate) fn rules_for(&self, agents: Option<Profile>) -> Rules {
+        profile::rules(self.profile_for(agents))
     }
 
     /// Whether it is on this machine: no proxy of the surroundings can lead there.

@@ -8,19 +8,18 @@
 //! them. No model is asked for any of it, so nothing here can fail or be late.
 
 use memory_core::window::{Group, Place, Room as Window, places};
+use proto::fact::Estimator;
 use proto::transcript::{AnsweredCall, Entry, TurnEntry};
 use serde_json::{Map, Value};
+use token_count::{by_characters, by_encoding};
 
 use crate::digest::{self, Handles};
 use crate::standing::{self, Standing};
 use crate::summary::{self, cut, one_line};
 use crate::weigh::Weigher;
 
-pub use memory_core::text::tokens;
 pub use memory_core::window::NEWEST as VERBATIM_GROUPS;
 
-/// Characters per token of ASCII text, as a cautious guess for prose and JSON.
-const CHARS_PER_TOKEN: usize = 4;
 /// Tokens around an entry or a call on the wire.
 const FRAME: usize = 8;
 /// Characters that a masked result keeps at first, and then.
@@ -61,26 +60,47 @@ pub struct Fitted {
     pub compactions: usize,
 }
 
-/// A guess at the tokens of entries.
-pub fn entries_tokens<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> usize {
-    entries.into_iter().map(entry_tokens).sum()
+/// The tokens of a text.
+pub fn tokens(by: Estimator, text: &str) -> usize {
+    match by {
+        Estimator::Characters => by_characters(text),
+        Estimator::Encoding => by_encoding(text),
+    }
 }
+
+/// The tokens of entries.
+pub fn entries_tokens<'a>(by: Estimator, entries: impl IntoIterator<Item = &'a Entry>) -> usize {
+    entries.into_iter().map(|entry| entry_tokens(by, entry)).sum()
+}
+
+/// What no encoding of the entry exceeds.
+pub(crate) fn entry_at_most(entry: &Entry) -> usize {
+    told_tokens(entry, &token_count::at_most)
+}
+
+/// The tokens of an entry.
+pub(crate) fn entry_tokens(by: Estimator, entry: &Entry) -> usize {
+    told_tokens(entry, &|text| tokens(by, text))
+}
+
+/// How the tokens of a text are told.
+type Tell<'t> = &'t dyn Fn(&str) -> usize;
 
 /// Makes the pieces fit, summary lines included. Nothing is left out while all of it fits; the newest
 /// piece stays, so what cannot be cut may still be too large.
-pub fn fit(pieces: Vec<Piece>, room: Room, handles: Handles) -> Fitted {
-    let sizes: Vec<usize> = pieces.iter().map(|piece| entry_tokens(&piece.entry)).collect();
+pub fn fit(pieces: Vec<Piece>, room: Room, (handles, by): (Handles, Estimator)) -> Fitted {
+    let sizes: Vec<usize> = pieces.iter().map(|piece| entry_tokens(by, &piece.entry)).collect();
     if sizes.iter().sum::<usize>() <= room.limit {
         let entries = pieces.into_iter().map(|piece| piece.entry).collect();
         return Fitted { entries, ..Fitted::default() };
     }
-    let groups = groups(&pieces, &sizes, handles);
+    let groups = groups(&pieces, &sizes, (handles, by));
     let lines = room.limit / SUMMARY_PART;
     let threshold = memory_core::importance::Scoring::default().threshold;
     let window = Window { limit: room.limit, target: room.target, lines, threshold };
     let (places, compactions) = places(&groups, window);
-    let standing = standing::of(&pieces, &places, room.limit);
-    let mut lines = Lines::new(lines);
+    let standing = standing::of(&pieces, &places, (room.limit, by));
+    let mut lines = Lines::new(lines, by);
     let mut kept = Vec::with_capacity(pieces.len());
     for (piece, place) in pieces.into_iter().zip(places) {
         match place {
@@ -94,17 +114,17 @@ pub fn fit(pieces: Vec<Piece>, room: Room, handles: Handles) -> Fitted {
             Place::Line => lines.add(&piece.entry),
         }
     }
-    let fixed = standing.tokens();
+    let fixed = standing.tokens(by);
     let entries = squeezed(kept, &lines, room.limit.saturating_sub(fixed), handles);
     Fitted { entries, lines: lines.kept(), standing, compactions }
 }
 
-fn groups(pieces: &[Piece], sizes: &[usize], handles: Handles) -> Vec<Group> {
+fn groups(pieces: &[Piece], sizes: &[usize], (handles, by): (Handles, Estimator)) -> Vec<Group> {
     let mut weigher = Weigher::default();
     let with_sizes = pieces.iter().zip(sizes);
     let group = |(piece, size): (&Piece, &usize)| {
         let is_turn = matches!(piece.entry, Entry::Turn(_));
-        let shorter = |entry: Entry| entry_tokens(&entry).min(*size);
+        let shorter = |entry: Entry| entry_tokens(by, &entry).min(*size);
         let told = entry_lines(&piece.entry);
         Group {
             verbatim: *size,
@@ -118,7 +138,7 @@ fn groups(pieces: &[Piece], sizes: &[usize], handles: Handles) -> Vec<Group> {
             } else {
                 *size
             },
-            line: told.iter().map(|line| tokens(line).saturating_add(1)).sum(),
+            line: told.iter().map(|line| tokens(by, line).saturating_add(1)).sum(),
             importance: weigher.importance(&piece.entry, *size),
             is_turn,
             is_words: matches!(piece.entry, Entry::User { .. }),
@@ -138,19 +158,19 @@ fn squeezed(mut pieces: Vec<Piece>, lines: &Lines, limit: usize, handles: Handle
         }
     }
     let room = limit.saturating_sub(lines.tokens());
-    shrink(&mut pieces, room);
-    while pieces.len() > 1 && total(&pieces) > room {
+    shrink(&mut pieces, room, lines.by);
+    while pieces.len() > 1 && total(&pieces, lines.by) > room {
         pieces.remove(0);
     }
     pieces.into_iter().map(|piece| piece.entry).collect()
 }
 
-fn total(pieces: &[Piece]) -> usize {
-    pieces.iter().map(|piece| entry_tokens(&piece.entry)).sum()
+fn total(pieces: &[Piece], by: Estimator) -> usize {
+    entries_tokens(by, pieces.iter().map(|piece| &piece.entry))
 }
 
 fn room_taken(pieces: &[Piece], lines: &Lines) -> usize {
-    total(pieces).saturating_add(lines.tokens())
+    total(pieces, lines.by).saturating_add(lines.tokens())
 }
 
 /// Summary lines within a budget: the newest stay, the others are counted.
@@ -158,11 +178,12 @@ struct Lines {
     all: Vec<String>,
     left_out: usize,
     budget: usize,
+    by: Estimator,
 }
 
 impl Lines {
-    fn new(budget: usize) -> Self {
-        Self { all: Vec::new(), left_out: 0, budget }
+    fn new(budget: usize, by: Estimator) -> Self {
+        Self { all: Vec::new(), left_out: 0, budget, by }
     }
 
     fn add(&mut self, entry: &Entry) {
@@ -177,7 +198,8 @@ impl Lines {
         if self.all.is_empty() && self.left_out == 0 {
             return 0;
         }
-        let lines: usize = self.all.iter().map(|line| tokens(line).saturating_add(1)).sum();
+        let line_tokens = |line: &String| tokens(self.by, line).saturating_add(1);
+        let lines: usize = self.all.iter().map(line_tokens).sum();
         lines.saturating_add(FRAME.saturating_mul(4))
     }
 
@@ -207,33 +229,33 @@ fn call_line(call: &AnsweredCall) -> String {
     summary::action_line(call.tool(), call.arguments(), call.observation())
 }
 
-pub(crate) fn entry_tokens(entry: &Entry) -> usize {
+fn told_tokens(entry: &Entry, tell: Tell<'_>) -> usize {
     let words = match entry {
-        Entry::User { text } | Entry::Note { text } => tokens(text),
-        Entry::Turn(turn) => turn_tokens(turn),
+        Entry::User { text } | Entry::Note { text } => tell(text),
+        Entry::Turn(turn) => turn_tokens(turn, tell),
     };
     words.saturating_add(FRAME)
 }
 
-fn turn_tokens(turn: &TurnEntry) -> usize {
-    let calls: usize = turn.calls.iter().map(call_tokens).sum();
-    let words = tokens(&turn.text).saturating_add(tokens(&turn.reasoning));
-    words.saturating_add(calls).saturating_add(opaque_tokens(turn.opaque.as_ref()))
+fn turn_tokens(turn: &TurnEntry, tell: Tell<'_>) -> usize {
+    let calls: usize = turn.calls.iter().map(|call| call_tokens(call, tell)).sum();
+    let words = tell(&turn.text).saturating_add(tell(&turn.reasoning));
+    words.saturating_add(calls).saturating_add(opaque_tokens(turn.opaque.as_ref(), tell))
 }
 
-fn call_tokens(call: &AnsweredCall) -> usize {
+fn call_tokens(call: &AnsweredCall, tell: Tell<'_>) -> usize {
     let parts = [
-        tokens(&arguments_text(call)),
-        tokens(&call.observation().content),
-        tokens(call.tool()),
-        opaque_tokens(call.opaque()),
+        tell(&arguments_text(call)),
+        tell(&call.observation().content),
+        tell(call.tool()),
+        opaque_tokens(call.opaque(), tell),
         FRAME,
     ];
     parts.into_iter().sum()
 }
 
-fn opaque_tokens(opaque: Option<&Value>) -> usize {
-    opaque.map_or(0, |opaque| tokens(&opaque.to_string()))
+fn opaque_tokens(opaque: Option<&Value>, tell: Tell<'_>) -> usize {
+    opaque.map_or(0, |opaque| tell(&opaque.to_string()))
 }
 
 fn arguments_text(call: &AnsweredCall) -> String {
@@ -241,9 +263,9 @@ fn arguments_text(call: &AnsweredCall) -> String {
 }
 
 /// The last resort: cuts the longest words, however new, until the pieces fit.
-fn shrink(pieces: &mut [Piece], limit: usize) {
-    let mut most = limit.saturating_mul(CHARS_PER_TOKEN);
-    while total(pieces) > limit && most > SHORTEST {
+fn shrink(pieces: &mut [Piece], limit: usize, by: Estimator) {
+    let mut most = limit.saturating_mul(token_count::CHARACTERS);
+    while total(pieces, by) > limit && most > SHORTEST {
         most /= 2;
         for piece in &mut *pieces {
             cut_words(&mut piece.entry, most);

@@ -221,7 +221,9 @@ impl Thread {
         if !self.is_open(turn.run, turn.started) {
             return;
         }
-        self.weigh_guess(turn);
+        if let Some(counted) = &turn.counted {
+            self.ratios.learn(counted);
+        }
         let named = self.name_calls(turn.run, turn.turn, &turn.calls);
         self.log.push(Logged::Turn {
             run: turn.run,
@@ -232,19 +234,6 @@ impl Thread {
             calls: named.clone(),
         });
         self.end_turn(Reply { calls: named, ..Reply::of(turn) }, turn.usage);
-    }
-
-    /// What a provider counted corrects later guesses. It moves only when it is clearly off, so that
-    /// requests keep their beginnings.
-    fn weigh_guess(&mut self, turn: &TurnCompleted) {
-        let per_mille =
-            turn.usage.prompt_tokens.saturating_mul(1000).checked_div(turn.guessed_tokens);
-        let Some(counted) = per_mille.and_then(|ratio| u32::try_from(ratio).ok()) else { return };
-        let counted = counted.clamp(800, 3000);
-        let known = self.tokens_per_mille.unwrap_or(1000);
-        if known.abs_diff(counted) > known / 6 {
-            self.tokens_per_mille = Some(known.midpoint(counted));
-        }
     }
 
     fn fold_turn_sealed(&mut self, turn: &TurnSealed) {

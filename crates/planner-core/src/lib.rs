@@ -15,8 +15,9 @@
 //! - [`live_turn`], [`accept`], [`repeats`]: one reply while it streams
 //! - [`prompt`], [`fit`], [`summary`]: what the model sees; [`weigh`]: how much each part of it matters,
 //!   [`digest`], [`standing`]: what is left of what is old
+//! - [`ratios`]: what its tokens really are
 //! - [`phase`]: the states readers and metrics see; [`elapsed`]: how long a run has taken
-//! - [`telling`]: what readers outside are told
+//! - [`telling`]: what readers outside are told; [`steps`]: a thought, step by step
 //! - [`end_intent`], [`toolbox`]
 
 pub mod accept;
@@ -34,10 +35,12 @@ pub mod next_turn;
 pub mod open_turn;
 pub mod phase;
 pub mod prompt;
+pub mod ratios;
 pub mod repeats;
 pub mod restore;
 pub mod saved;
 pub mod standing;
+pub mod steps;
 pub mod stop;
 pub mod summary;
 pub mod telling;

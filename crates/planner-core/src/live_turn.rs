@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use proto::agent::{EarlyDispatch, Price};
 use proto::call::{Disposition, RequestedCall, ToolCall};
-use proto::fact::{SealReason, TurnCompleted, TurnSealed, Usage};
+use proto::fact::{Counted, Estimator, SealReason, TurnCompleted, TurnSealed, Usage};
 use proto::ids::{Sequence, ToolCallId};
-use proto::model::{BrokenCall, Finish, ReadyCall, ReplyEnd};
+use proto::model::{BrokenCall, Estimate, Finish, ReadyCall, ReplyEnd};
 use proto::time::Timestamp;
 
 use crate::accept::{Judge, void_finish_beside_others};
@@ -30,6 +30,8 @@ pub struct LiveTurn {
     calls: BTreeMap<u32, RequestedCall>,
     dispatched: Vec<ToolCallId>,
     meter: Meter,
+    /// The model that is asked, when it is not the agent's first.
+    model: Option<String>,
     /// What earlier tries of this turn cost.
     wasted: Usage,
 }
@@ -37,8 +39,10 @@ pub struct LiveTurn {
 /// What a request costs before a word came back, and what a word costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meter {
-    /// A guess at the tokens of the request.
+    /// A guess at the tokens of the request, as its provider would count.
     pub prompt_tokens: u64,
+    /// The same before any correction.
+    pub estimate: Estimate,
     /// What the model costs, when that is known.
     pub price: Option<Price>,
 }
@@ -47,7 +51,8 @@ impl Meter {
     /// What was counted or, failing that, guessed; with its money.
     pub fn usage(self, counted: Option<Usage>, words: [&str; 2]) -> Usage {
         let guess = || {
-            let spoken: usize = words.into_iter().map(tokens).sum();
+            let spoken = words.into_iter().map(|words| tokens(Estimator::Characters, words));
+            let spoken: usize = spoken.sum();
             let completion_tokens = u64::try_from(spoken).unwrap_or(u64::MAX);
             Usage { prompt_tokens: self.prompt_tokens, completion_tokens, micro_usd: None }
         };
@@ -70,6 +75,7 @@ impl LiveTurn {
             calls: BTreeMap::new(),
             dispatched: Vec::new(),
             meter: Meter::default(),
+            model: None,
             wasted: Usage::default(),
         }
     }
@@ -80,9 +86,18 @@ impl LiveTurn {
         Self { meter, ..self }
     }
 
-    /// From here on another model is asked, at another price.
-    pub fn asked(&mut self, price: Option<Price>) {
+    /// From here on this model is asked, at its price.
+    pub fn asked(&mut self, model: String, price: Option<Price>) {
         self.meter.price = price;
+        self.model = Some(model);
+    }
+
+    /// What the provider counted, beside the estimate.
+    fn counted(&self, told: Option<Usage>, asked_model: &str) -> Option<Counted> {
+        let Estimate { by, tokens } = self.meter.estimate;
+        let counted = told?.prompt_tokens;
+        let model = self.model.clone().unwrap_or_else(|| asked_model.to_owned());
+        (counted > 0 && tokens > 0).then_some(Counted { model, by, estimated: tokens, counted })
     }
 
     /// What the turn has cost, by the provider's count or by a guess.
@@ -124,7 +139,7 @@ impl LiveTurn {
         let spoke = !(self.text.is_empty() && self.reasoning.is_empty());
         let wasted = if spoke { self.usage(None) } else { self.wasted };
         let fresh = Self::new(self.run, self.turn, self.started);
-        *self = Self { meter: self.meter, wasted, ..fresh };
+        *self = Self { meter: self.meter, model: self.model.take(), wasted, ..fresh };
     }
 
     /// A call whose arguments have closed. Answers with the record to append now, if it may go out
@@ -161,10 +176,7 @@ impl LiveTurn {
 
     /// The reply ended: the record that names every call of the turn.
     pub fn complete(self, end: ReplyEnd, asked_model: &str) -> TurnCompleted {
-        let usage = self.usage(end.usage);
-        // Only one request that the provider counted says how good the guess was.
-        let is_told = end.usage.is_some() && self.wasted == Usage::default();
-        let guessed_tokens = if is_told { self.meter.prompt_tokens } else { 0 };
+        let (usage, counted) = (self.usage(end.usage), self.counted(end.usage, asked_model));
         let cut = end.finish == Some(Finish::Length);
         let mut calls: Vec<RequestedCall> = self.calls.into_values().collect();
         void_finish_beside_others(&mut calls);
@@ -178,9 +190,9 @@ impl LiveTurn {
             calls,
             model: end.model.unwrap_or_else(|| asked_model.to_owned()),
             usage,
-            guessed_tokens,
             confidence: end.confidence,
             opaque: end.opaque,
+            counted,
         }
     }
 
@@ -233,7 +245,9 @@ mod tests {
     const PRICE: Price = Price { input_nano_usd: 1_000, output_nano_usd: 2_000 };
 
     fn turn() -> LiveTurn {
-        LiveTurn::new(1, 1, Sequence(3)).metered(Meter { prompt_tokens: 100, price: Some(PRICE) })
+        let estimate = Estimate { by: Estimator::Characters, tokens: 80 };
+        let meter = Meter { prompt_tokens: 100, estimate, price: Some(PRICE) };
+        LiveTurn::new(1, 1, Sequence(3)).metered(meter)
     }
 
     fn end(finish: Finish, usage: Option<Usage>) -> ReplyEnd {
@@ -250,10 +264,29 @@ mod tests {
     }
 
     #[test]
+    fn a_count_is_kept_beside_the_estimate_under_the_model_that_was_asked() {
+        let usage = Usage { prompt_tokens: 90, completion_tokens: 5, micro_usd: None };
+        let mut live = turn();
+        let count =
+            |live: &LiveTurn, usage| live.clone().complete(end(Finish::Stop, usage), "m").counted;
+        let (model, by) = ("m".to_owned(), Estimator::Characters);
+        let counted = Counted { model, by, estimated: 80, counted: 90 };
+        assert_eq!(count(&live, Some(usage)), Some(counted.clone()));
+        assert_eq!(count(&live, None), None);
+        assert_eq!(count(&live, Some(Usage::default())), None);
+        live.asked("other".to_owned(), None);
+        // A try that broke took tokens of its own, which no count of the next one has.
+        live.say("some words");
+        live.reset();
+        let other = Counted { model: "other".to_owned(), ..counted };
+        assert_eq!(count(&live, Some(usage)), Some(other));
+    }
+
+    #[test]
     fn what_nobody_counts_is_guessed_also_for_a_cut_reply_and_a_try_that_broke() {
         let mut live = turn();
         live.say("twelve bytes");
-        let spoken = u64::try_from(tokens("twelve bytes")).unwrap();
+        let spoken = u64::try_from(tokens(Estimator::Characters, "twelve bytes")).unwrap();
         let once = Usage {
             prompt_tokens: 100,
             completion_tokens: spoken,

@@ -252,6 +252,7 @@ fn start(
         note: ask.note,
         verify: ask.verify,
         recalled: Vec::new(),
+        draft: verify::is_draft(agent, ask.verify),
     };
     Decision::fact(branch, Fact::TurnStarted(started))
 }

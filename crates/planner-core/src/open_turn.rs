@@ -9,6 +9,7 @@ use crate::ends;
 use crate::live_turn::Meter;
 use crate::next_turn;
 use crate::thread::{Mode, OpenTurn};
+use crate::verify;
 use crate::view::{Branch, Decision, Owner, Step, View};
 
 /// Starts of one turn before the run is given up.
@@ -83,8 +84,10 @@ fn start_again(view: &View<'_>, open: &OpenTurn) -> Decision {
     let Some(agent) = known else { return next_turn::await_agent(view, &open.started.agent) };
     // New words of the user end a verification: there is another answer to come.
     let is_told = view.thread.unread.iter().any(|input| input.mode != Mode::Enqueue);
+    let verify = open.started.verify.filter(|_| !is_told);
     let started = TurnStarted {
-        verify: open.started.verify.filter(|_| !is_told),
+        verify,
+        draft: verify::is_draft(agent, verify),
         start: open.started.start.saturating_add(1),
         seen: view.thread.head.sequence,
         owner: view.me.clone(),
@@ -112,7 +115,7 @@ fn crash_loop(view: &View<'_>) -> Decision {
 pub fn seal(view: &View<'_>, open: &OpenTurn, why: SealReason) -> TurnSealed {
     let (text, reasoning) = view.kept;
     let price = view.agents.agent(&open.started.agent).and_then(|agent| agent.price);
-    let meter = Meter { prompt_tokens: 0, price };
+    let meter = Meter { price, ..Meter::default() };
     TurnSealed {
         run: open.started.run,
         turn: open.started.turn,

@@ -4,20 +4,23 @@
 //! The request never takes more than `context_window_ratio` of the window; [`crate::fit`] sees to it.
 
 use proto::agent::{Agent, Protocol};
-use proto::fact::Recalled;
+use proto::fact::{Estimator, Recalled};
 use proto::ids::ToolCallId;
-use proto::model::{Block, ModelRequest, ModelTool};
+use proto::model::{Block, Estimate, ModelRequest, ModelTool};
 use proto::transcript::{AnsweredCall, Entry, Transcript, TurnEntry};
 
 use crate::digest::Handles;
-use crate::fit::{Fitted, Piece, Room, entries_tokens, fit};
+use crate::fit::{Fitted, Piece, Room, entries_tokens, entry_at_most, fit};
 pub use crate::fit::{VERBATIM_GROUPS, tokens};
+use crate::ratios::Ratio;
 use crate::summary::{self, cut, one_line};
 use crate::thread::{Logged, Thread};
 use crate::toolbox::{EXPAND, Toolbox};
 
-/// Characters of the goal that are repeated at the head.
+/// Characters of the goal that are repeated at the head, at most, and as a part of the tokens that a
+/// request may take: some scripts take several tokens for a character.
 const GOAL: usize = 4000;
+const GOAL_PART: usize = 6;
 /// The shares of the window that a request takes at most by default, and after a compaction.
 const DEFAULT_RATIO: f64 = 0.7;
 const COMPACTED: f64 = 0.5;
@@ -53,12 +56,50 @@ pub fn request(
     agent: &Agent,
     toolbox: &Toolbox,
 ) -> Result<ModelRequest, PromptError> {
-    let limit = corrected(thread, token_limit(agent));
+    let mut request = frame(thread, agent, toolbox);
+    let pages = request.tools.iter().any(|tool| tool.name.as_str() == EXPAND);
+    let handles = if pages { Handles::Told } else { Handles::Useless };
+    let pieces = pieces(thread, agent.protocol, pages)?;
+    let recalled: Vec<Block> = recalled(thread).into_iter().collect();
+    let allowed = token_limit(agent);
+    let by = estimator(&request, (&pieces, &recalled), allowed);
+    let ratio = thread.ratios.of(&agent.model, by);
+    let limit = match by {
+        // It fits, whatever its tokens are.
+        Estimator::Characters => allowed,
+        Estimator::Encoding => ratio.steady().uncorrected(allowed),
+    };
+    let fixed = request_tokens(&request, by).saturating_add(blocks_tokens(&recalled, by));
+    let fitted = fit(pieces, room(agent, limit, fixed), (handles, by));
+    request.head.extend(told_of_the_rest(&fitted, recalled));
+    request.transcript = Transcript::new(fitted.entries)?;
+    estimated(request, by, (ratio, limit, allowed))
+}
+
+/// Knows what it takes, and is refused if that is too much.
+fn estimated(
+    mut request: ModelRequest,
+    by: Estimator,
+    (ratio, limit, allowed): (Ratio, usize, usize),
+) -> Result<ModelRequest, PromptError> {
+    let tokens = request_tokens(&request, by);
+    if tokens > limit {
+        return Err(PromptError::TooLarge { tokens: ratio.corrected(tokens), limit: allowed });
+    }
+    let wide = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
+    request.estimate = Estimate { by, tokens: wide(tokens) };
+    request.likely_tokens = wide(ratio.corrected(tokens));
+    Ok(request)
+}
+
+/// All but the conversation.
+fn frame(thread: &Thread, agent: &Agent, toolbox: &Toolbox) -> ModelRequest {
     let mut request = ModelRequest {
         agent: agent.name.clone(),
         model: agent.model.clone(),
         fallbacks: agent.fallbacks.clone(),
         protocol: agent.protocol,
+        profile: agent.profile,
         head: Vec::new(),
         transcript: Transcript::default(),
         tail: tail(agent),
@@ -67,18 +108,42 @@ pub fn request(
         max_completion_tokens: None,
         tenant: Some(thread.place.tenant.clone()),
         likely_tokens: 0,
+        estimate: Estimate::default(),
         failed_rounds: 0,
     };
     request.head = head(thread, agent, &request.tools);
-    let fixed = request_tokens(&request);
-    let pages = request.tools.iter().any(|tool| tool.name.as_str() == EXPAND);
-    let handles = if pages { Handles::Told } else { Handles::Useless };
-    let fitted = fit(pieces(thread, agent.protocol, pages)?, room(agent, limit, fixed), handles);
-    request.head.extend(told_of_the_rest(thread, &fitted));
-    request.transcript = Transcript::new(fitted.entries)?;
-    let tokens = request_tokens(&request);
-    request.likely_tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
-    if tokens > limit { Err(PromptError::TooLarge { tokens, limit }) } else { Ok(request) }
+    request
+}
+
+/// The encoding, with the memory and the time that it takes, is asked only where the answer matters:
+/// where as many tokens as there are bytes would not fit.
+fn estimator(
+    request: &ModelRequest,
+    (pieces, recalled): (&[Piece], &[Block]),
+    limit: usize,
+) -> Estimator {
+    let said: usize = pieces.iter().map(|piece| entry_at_most(&piece.entry)).sum();
+    let fixed = parts(request, &token_count::at_most, |_| 0);
+    let fixed = fixed.into_iter().map(|(_, most)| most);
+    let more = recalled.iter().map(|block| token_count::at_most(&block.text));
+    let framed: usize = fixed.chain(more).map(|most| most.saturating_add(FRAME)).sum();
+    if framed.saturating_add(said) <= limit { Estimator::Characters } else { Estimator::Encoding }
+}
+
+fn blocks_tokens(blocks: &[Block], by: Estimator) -> usize {
+    blocks.iter().map(|block| tokens(by, &block.text).saturating_add(FRAME)).sum()
+}
+
+/// Whether making the thread's request may take a while, because its text has to be encoded.
+pub fn may_be_large(thread: &Thread, agent: &Agent) -> bool {
+    let logged = thread.log.iter().map(|logged| match logged {
+        Logged::User { text, .. } | Logged::Note { text } => text.len(),
+        Logged::Turn { text, reasoning, .. } => text.len().saturating_add(reasoning.len()),
+    });
+    let calls = thread.calls.values().filter_map(|call| call.closed.as_ref());
+    let results = calls.map(|closed| closed.content.len());
+    // Arguments, definitions and blocks are not looked at: they are seldom half of it.
+    logged.chain(results).sum::<usize>() > token_limit(agent) / 2
 }
 
 /// What the conversation may take: the fixed part is rounded up, so that a few words more or less in it
@@ -93,7 +158,7 @@ fn room(agent: &Agent, limit: usize, fixed: usize) -> Room {
 
 /// What stands of what was left out, in a stable order: what is pinned, the state, facts; then what
 /// memory brought in, each with its source.
-fn told_of_the_rest(thread: &Thread, fitted: &Fitted) -> Vec<Block> {
+fn told_of_the_rest(fitted: &Fitted, recalled: Vec<Block>) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut add = |name: &str, title: &str, lines: &[String]| {
         if !lines.is_empty() {
@@ -103,7 +168,7 @@ fn told_of_the_rest(thread: &Thread, fitted: &Fitted) -> Vec<Block> {
     add("pinned", "Still in force, from earlier in the conversation:", &fitted.standing.pinned);
     add("summary", "Earlier, one line each:", &fitted.lines);
     add("facts", "Known from earlier:", &fitted.standing.facts);
-    blocks.extend(recalled(thread));
+    blocks.extend(recalled);
     blocks
 }
 
@@ -117,9 +182,9 @@ fn recalled(thread: &Thread) -> Option<Block> {
         .then(|| block("recalled", format!("{RECALLED_TITLE}\n{}", lines.join("\n"))))
 }
 
-/// A guess at the tokens of a whole request.
-pub fn request_tokens(request: &ModelRequest) -> usize {
-    let counted = block_tokens(request);
+/// The tokens of a whole request, without correction.
+pub fn request_tokens(request: &ModelRequest, by: Estimator) -> usize {
+    let counted = block_tokens(request, by);
     counted.iter().map(|(_, tokens)| tokens.saturating_add(FRAME)).sum()
 }
 
@@ -134,16 +199,10 @@ fn share_of(agent: &Agent, ratio: f64) -> usize {
     format!("{share:.0}").parse().unwrap_or(usize::MAX)
 }
 
-/// The limit by what providers counted of earlier requests: a guess that was too low takes less.
-fn corrected(thread: &Thread, limit: usize) -> usize {
-    let counted = thread.tokens_per_mille.map_or(1000, |counted| counted.max(1000));
-    limit.saturating_mul(1000) / usize::try_from(counted).unwrap_or(1000)
-}
-
-fn tool_tokens(tool: &ModelTool) -> usize {
-    tokens(&tool.description)
-        .saturating_add(tokens(&tool.parameters.to_string()))
-        .saturating_add(tokens(tool.name.as_str()))
+fn tool_tokens(tool: &ModelTool, tell: &dyn Fn(&str) -> usize) -> usize {
+    tell(&tool.description)
+        .saturating_add(tell(&tool.parameters.to_string()))
+        .saturating_add(tell(tool.name.as_str()))
         .saturating_add(FRAME)
 }
 
@@ -229,8 +288,8 @@ fn block(name: &str, text: impl Into<String>) -> Block {
 fn head(thread: &Thread, agent: &Agent, tools: &[ModelTool]) -> Vec<Block> {
     let mut blocks = vec![block("role", agent.role.clone())];
     if let Some(goal) = goal(thread) {
-        blocks
-            .push(block("goal", format!("The user's goal, in their words:\n{}", cut(goal, GOAL))));
+        let goal = cut(goal, GOAL.min(token_limit(agent) / GOAL_PART));
+        blocks.push(block("goal", format!("The user's goal, in their words:\n{goal}")));
     }
     if !agent.instructions.is_empty() {
         let lines: Vec<String> = agent.instructions.iter().map(|one| format!("- {one}")).collect();
@@ -261,7 +320,7 @@ fn tail(agent: &Agent) -> Vec<Block> {
 }
 
 const STEPS: &str = "\
-Before you act, think in four short steps:
+Before you act, think in four short steps, each on a line that begins with its number:
 1. Goal check: is the goal reached, yes or no, and why?
 2. Missing information: which one or two facts are missing?
 3. Tool choice: which registered tool brings them, with which exact arguments?
@@ -301,15 +360,25 @@ fn contract_tools(tools: &[ModelTool]) -> String {
     format!("Registered tools:\n{}", lines.join("\n"))
 }
 
-/// Tokens per block, in request order, for people who ask what a request is made of.
-pub fn block_tokens(request: &ModelRequest) -> Vec<(String, usize)> {
-    let count = |block: &Block| (block.name.clone(), tokens(&block.text));
+/// Tokens per block, in request order, for people who ask what a request is made of; without
+/// correction.
+pub fn block_tokens(request: &ModelRequest, by: Estimator) -> Vec<(String, usize)> {
+    let conversation = |request: &ModelRequest| entries_tokens(by, request.transcript.entries());
+    parts(request, &|text| tokens(by, text), conversation)
+}
+
+fn parts(
+    request: &ModelRequest,
+    tell: &dyn Fn(&str) -> usize,
+    conversation: impl Fn(&ModelRequest) -> usize,
+) -> Vec<(String, usize)> {
+    let count = |block: &Block| (block.name.clone(), tell(&block.text));
     let mut counts: Vec<(String, usize)> = request.head.iter().map(count).collect();
     // In `contract` the definitions are a block of the head.
     let native = request.protocol == Protocol::Native;
-    let tools: usize = request.tools.iter().filter(|_| native).map(tool_tokens).sum();
-    counts.push(("tool definitions".to_owned(), tools));
-    counts.push(("conversation".to_owned(), entries_tokens(request.transcript.entries())));
+    let tools = request.tools.iter().filter(|_| native);
+    counts.push(("tool definitions".to_owned(), tools.map(|tool| tool_tokens(tool, tell)).sum()));
+    counts.push(("conversation".to_owned(), conversation(request)));
     counts.extend(request.tail.iter().map(count));
     counts
 }

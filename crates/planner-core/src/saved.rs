@@ -6,10 +6,11 @@
 use std::time::Duration;
 
 use proto::saved::{
-    SavedCall, SavedCheckpoint, SavedHead, SavedLogged, SavedMode, SavedOpenTurn, SavedReply,
-    SavedRun, SavedStart, SavedThread, SavedUnread, SavedVerifying,
+    SavedCall, SavedCheckpoint, SavedHead, SavedLogged, SavedMode, SavedOpenTurn, SavedRatio,
+    SavedReply, SavedRun, SavedStart, SavedThread, SavedUnread, SavedVerifying,
 };
 
+use crate::ratios::{Ratio, Ratios};
 use crate::thread::{
     Call, CheckpointMark, Head, Logged, Mode, OpenTurn, Reply, Run, StartState, Thread, Unread,
     Verifying,
@@ -35,7 +36,7 @@ impl From<&Thread> for SavedThread {
             late,
             finished,
             checkpoint,
-            tokens_per_mille,
+            ratios,
         } = thread;
         Self {
             place: place.clone(),
@@ -55,9 +56,24 @@ impl From<&Thread> for SavedThread {
             late: *late,
             finished: finished.clone(),
             checkpoint: checkpoint.map(Into::into),
-            tokens_per_mille: *tokens_per_mille,
+            ratios: kept_ratios(ratios),
         }
     }
+}
+
+fn kept_ratios(Ratios(ratios): &Ratios) -> Vec<SavedRatio> {
+    let kept = ratios.iter().map(|((model, by), ratio)| {
+        let Ratio { estimated, counted } = *ratio;
+        SavedRatio { model: model.clone(), by: *by, estimated, counted }
+    });
+    kept.collect()
+}
+
+fn ratios_of(kept: Vec<SavedRatio>) -> Ratios {
+    let ratio = |SavedRatio { model, by, estimated, counted }: SavedRatio| {
+        ((model, by), Ratio { estimated, counted })
+    };
+    Ratios(kept.into_iter().map(ratio).collect())
 }
 
 impl From<SavedThread> for Thread {
@@ -81,7 +97,7 @@ impl From<SavedThread> for Thread {
             late: saved.late,
             finished: saved.finished,
             checkpoint: saved.checkpoint.map(Into::into),
-            tokens_per_mille: saved.tokens_per_mille,
+            ratios: ratios_of(saved.ratios),
         }
     }
 }

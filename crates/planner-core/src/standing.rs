@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use memory_core::fact::stated;
 use memory_core::kind::quotes_kept;
-use memory_core::text::{normal, terms, tokens};
+use memory_core::text::{normal, terms};
 use memory_core::window::Place;
+use proto::fact::Estimator;
 use proto::transcript::Entry;
 
-use crate::fit::Piece;
+use crate::fit::{Piece, tokens};
 use crate::summary::{cut, one_line};
 use crate::weigh::{warning, words_and_kind};
 
@@ -34,15 +35,15 @@ pub struct Standing {
 
 impl Standing {
     /// What it takes.
-    pub fn tokens(&self) -> usize {
+    pub fn tokens(&self, by: Estimator) -> usize {
         let lines = self.pinned.iter().chain(&self.facts);
-        let taken: usize = lines.map(|line| tokens(line).saturating_add(1)).sum();
+        let taken: usize = lines.map(|line| tokens(by, line).saturating_add(1)).sum();
         if taken == 0 { 0 } else { taken.saturating_add(64) }
     }
 }
 
 /// What stands of the pieces that became lines.
-pub fn of(pieces: &[Piece], places: &[Place], limit: usize) -> Standing {
+pub fn of(pieces: &[Piece], places: &[Place], (limit, by): (usize, Estimator)) -> Standing {
     let is_line = |at: usize| places.get(at) == Some(&Place::Line);
     let mut pinned = Vec::new();
     for (at, piece) in pieces.iter().enumerate().filter(|(at, _)| is_line(*at)) {
@@ -50,8 +51,8 @@ pub fn of(pieces: &[Piece], places: &[Place], limit: usize) -> Standing {
         pinned.extend(pinned_of(&piece.entry, later));
     }
     Standing {
-        pinned: newest_within(pinned, limit / PINNED_PART),
-        facts: newest_within(facts(pieces, is_line), limit / FACTS_PART),
+        pinned: newest_within(pinned, limit / PINNED_PART, by),
+        facts: newest_within(facts(pieces, is_line), limit / FACTS_PART, by),
     }
 }
 
@@ -106,11 +107,11 @@ fn facts(pieces: &[Piece], is_line: impl Fn(usize) -> bool) -> Vec<String> {
 }
 
 /// The newest lines within a quota, and how many are left out.
-fn newest_within(lines: Vec<String>, quota: usize) -> Vec<String> {
+fn newest_within(lines: Vec<String>, quota: usize, by: Estimator) -> Vec<String> {
     let mut taken = 0_usize;
     let all = lines.len();
     let fits = |line: &String| {
-        taken = taken.saturating_add(tokens(line)).saturating_add(1);
+        taken = taken.saturating_add(tokens(by, line)).saturating_add(1);
         taken <= quota
     };
     let mut kept: Vec<String> = lines.into_iter().rev().take_while(fits).collect();

@@ -69,10 +69,12 @@ impl Teller {
         if open.is_none_or(|open| open.sequence != sequence) {
             return Vec::new();
         }
+        let draft = open.is_some_and(|open| open.started.draft);
         let events = match word {
             LiveWord::Text(LiveText { turn, offset, channel, delta, .. }) => {
                 let entered = self.phases.after_word().map(phase_event);
-                entered.into_iter().chain([Event::Delta { turn, channel, offset, delta }]).collect()
+                let delta = Event::Delta { turn, channel, offset, delta, draft };
+                entered.into_iter().chain([delta]).collect()
             }
             LiveWord::Notice(notice) => vec![notice_event(notice)],
         };

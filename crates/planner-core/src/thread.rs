@@ -12,6 +12,8 @@ use proto::input::{Decision, Message};
 use proto::observation::Observation;
 use proto::time::Timestamp;
 
+use crate::ratios::Ratios;
+
 /// A fold of a thread's records in sequence order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thread {
@@ -50,8 +52,8 @@ pub struct Thread {
     pub finished: Option<Box<RunFinished>>,
     /// The newest checkpoint.
     pub checkpoint: Option<CheckpointMark>,
-    /// Tokens that providers count for a thousand guessed ones, once one has counted.
-    pub tokens_per_mille: Option<u32>,
+    /// What providers count for what was estimated.
+    pub ratios: Ratios,
 }
 
 /// A checkpoint, as far as the next one has to know it.
@@ -267,7 +269,7 @@ impl Thread {
             late: 0,
             finished: None,
             checkpoint: None,
-            tokens_per_mille: None,
+            ratios: Ratios::default(),
         }
     }
 

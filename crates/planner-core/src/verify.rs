@@ -23,6 +23,15 @@ pub fn next_step(run: &Run, agent: &Agent) -> Option<VerifyStep> {
     }
 }
 
+/// Whether an answer of the turn that takes this step is verified before it is given.
+pub fn is_draft(agent: &Agent, step: Option<VerifyStep>) -> bool {
+    match step {
+        None => agent.verify == Verify::Chain,
+        Some(VerifyStep::Questions | VerifyStep::Check) => true,
+        Some(VerifyStep::Revise) => false,
+    }
+}
+
 /// What the model is asked to do in a step.
 pub fn note(step: VerifyStep) -> &'static str {
     match step {

@@ -256,6 +256,7 @@ fn agent(name: &str) -> Agent {
         verify: if name == "eager" { Verify::Chain } else { Verify::Off },
         prices: std::collections::BTreeMap::new(),
         memory: proto::agent::MemoryUse::default(),
+        profile: None,
         approval_ms: 12_000,
         fingerprint: fingerprint(name),
     }

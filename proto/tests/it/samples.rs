@@ -1,13 +1,13 @@
 //! One message of every kind, with every field in use somewhere.
 
-use proto::agent::{Agent, EarlyDispatch, Limits, Price, Protocol, Verify};
+use proto::agent::{Agent, EarlyDispatch, Limits, Price, Profile, Protocol, Verify};
 use proto::call::{Approved, Barred, Disposition, RequestedCall, Start, Started, Terms, ToolCall};
 use proto::envelope::Envelope;
 use proto::error_code::ErrorCode;
 use proto::event::{Event, ThreadEvent, events_of};
 use proto::fact::{
-    ActiveRun, ApprovalAsked, Checkpoint, EndReason, Fact, KnownCall, Outcome, Restored,
-    RunFinished, SealReason, Standing, TurnCompleted, TurnSealed, TurnStarted, Usage,
+    ActiveRun, ApprovalAsked, Checkpoint, Counted, EndReason, Estimator, Fact, KnownCall, Outcome,
+    Restored, RunFinished, SealReason, Standing, TurnCompleted, TurnSealed, TurnStarted, Usage,
 };
 use proto::freeze::{Freeze, FreezeTarget};
 use proto::hash;
@@ -88,6 +88,13 @@ pub(crate) fn all() -> Vec<(String, String)> {
     let because = "Qdrant does not answer".to_owned();
     let without = placed(Event::WithoutMemory { turn: 2, because });
     all.push(("event.without_memory".into(), text(&without)));
+    let (channel, delta) = (Channel::Text, "art".to_owned());
+    all.push((
+        "event.delta_of_draft".into(),
+        text(&placed(Event::Delta { turn: 2, channel, offset: 7, delta, draft: true })),
+    ));
+    let profiled = Agent { profile: Some(Profile::LlamaCpp), ..agent() };
+    all.push(("agent.profiled".into(), text(&profiled)));
     all.push(("hint.cancel_call".into(), text(&Hint::CancelCall { tool_call_id: call_id() })));
     all.push(("hint.stop_turn".into(), text(&Hint::StopTurn)));
     all
@@ -231,6 +238,7 @@ pub(crate) fn started() -> TurnStarted {
         note: Some("Your answer was not JSON.".into()),
         verify: None,
         recalled: Vec::new(),
+        draft: false,
     }
 }
 
@@ -244,9 +252,9 @@ fn completed(calls: Vec<RequestedCall>) -> TurnCompleted {
         calls,
         model: "m-1".into(),
         usage: usage(),
-        guessed_tokens: 0,
         confidence: Some(0.75),
         opaque: Some(opaque()),
+        counted: None,
     }
 }
 
@@ -337,6 +345,10 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
     let barred = Barred { tool_call_id: call_id(), by: instance(), at: at(10) };
     let answered = Disposition::Answered(Box::new(failed()));
     let calls = vec![requested(Disposition::AwaitApproval), requested(answered)];
+    let (model, by) = ("m-1".to_owned(), Estimator::Encoding);
+    let count = Counted { model, by, estimated: 90, counted: 100 };
+    let counted = TurnCompleted { counted: Some(count), ..completed(Vec::new()) };
+    let draft = TurnStarted { draft: true, ..started() };
     vec![
         ("input_message", input("k-1", InputBody::Message(message("Repair it.")))),
         ("input_steer", input("k-2", InputBody::Steer(message("Also look at the disk.")))),
@@ -345,7 +357,9 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
         ("input_decision", input("k-5", InputBody::Decision(decision))),
         ("input_from_parent", Record::Input(parent)),
         ("turn_started", fact(Fact::TurnStarted(started()))),
+        ("turn_started_draft", fact(Fact::TurnStarted(draft))),
         ("turn_completed", fact(Fact::TurnCompleted(completed(calls)))),
+        ("turn_completed_counted", fact(Fact::TurnCompleted(counted))),
         ("turn_sealed", fact(Fact::TurnSealed(sealed()))),
         ("call_closed", fact(Fact::CallClosed { observation: failed() })),
         ("approval_asked", fact(Fact::ApprovalAsked(asked()))),
@@ -426,6 +440,7 @@ fn agent() -> Agent {
         price: Some(Price { input_nano_usd: 150, output_nano_usd: 600 }),
         prices: [("m-2".to_owned(), Price { input_nano_usd: 50, output_nano_usd: 200 })].into(),
         memory: proto::agent::MemoryUse::default(),
+        profile: None,
         approval_ms: 900_000,
         fingerprint: fingerprint(),
     }

@@ -3,12 +3,12 @@
 
 use proto::call::Disposition;
 use proto::envelope::DecodeError;
-use proto::fact::{Recalled, VerifyStep};
+use proto::fact::{Estimator, Recalled, VerifyStep};
 use proto::ids::{InputKey, Nonce, Sequence};
 use proto::input::Decision;
 use proto::saved::{
-    SavedCall, SavedCheckpoint, SavedHead, SavedLogged, SavedMode, SavedOpenTurn, SavedReply,
-    SavedRun, SavedStart, SavedThread, SavedUnread, SavedVerifying,
+    SavedCall, SavedCheckpoint, SavedHead, SavedLogged, SavedMode, SavedOpenTurn, SavedRatio,
+    SavedReply, SavedRun, SavedStart, SavedThread, SavedUnread, SavedVerifying,
 };
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ fn at_rest() -> SavedThread {
         late: 0,
         finished: Some(Box::new(finished())),
         checkpoint: Some(SavedCheckpoint { runs: 1, folded: Sequence(8), at: at(9) }),
-        tokens_per_mille: None,
+        ratios: Vec::new(),
     }
 }
 
@@ -63,6 +63,8 @@ fn running() -> SavedThread {
         mode,
         message: message("And then?"),
     });
+    let (model, by) = ("m-1".to_owned(), Estimator::Encoding);
+    let ratio = SavedRatio { model, by, estimated: 100, counted: 95 };
     SavedThread {
         trail: vec![(Sequence(9), Nonce::new("00ff00ff00ff00ff").unwrap())],
         agent: Some(agent_name()),
@@ -93,7 +95,7 @@ fn running() -> SavedThread {
         poison: vec![(Sequence(3), "not JSON".into())],
         notes: vec![(Sequence(8), "Its outcome is known.".into())],
         late: 1,
-        tokens_per_mille: Some(950),
+        ratios: vec![ratio],
         ..at_rest()
     }
 }

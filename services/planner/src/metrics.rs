@@ -9,7 +9,7 @@ use prometheus::{
     Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
 };
 use proto::error_code::ErrorCode;
-use proto::fact::{EndReason, Fact, Outcome, RunFinished, Usage, Verification};
+use proto::fact::{EndReason, Estimator, Fact, Outcome, RunFinished, Usage, Verification};
 use proto::notice::Deadline;
 use service_runtime::metrics::Maker;
 
@@ -302,7 +302,9 @@ impl Tally {
                 reason: reason(finished),
                 verified: finished.verification.as_ref().map(verified_name),
             },
-            Fact::TurnCompleted(turn) => Self::Turn(turn.usage, tokens(&turn.reasoning)),
+            Fact::TurnCompleted(turn) => {
+                Self::Turn(turn.usage, tokens(Estimator::Characters, &turn.reasoning))
+            }
             Fact::CallClosed { observation } if observation.code == Some(ErrorCode::InDoubt) => {
                 Self::Doubt
             }

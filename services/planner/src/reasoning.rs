@@ -4,6 +4,7 @@
 //! again; one that breaks after is sealed, never asked again.
 
 mod failures;
+mod request; // what the model is sent
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use planner_core::accept::Judge;
 use planner_core::live_turn::{LiveTurn, Meter};
-use planner_core::prompt::{self, PromptError};
+use planner_core::prompt::PromptError;
 use planner_core::thread::OpenTurn;
 use planner_core::toolbox::Toolbox;
 use planner_core::{Thread, ends};
@@ -78,7 +79,7 @@ pub(crate) async fn reason(
         return Err(BusError::Unavailable(format!("the agent {name} is not known here")));
     };
     let toolbox = shared.tools.with(&agent.tools).await;
-    let request = prompt::request(&thread, agent, &toolbox);
+    let request = request::of(&thread, agent, &toolbox).await;
     let mut turn = Turn::new(shared, &thread, agent, &toolbox, &open, shutdown);
     match request {
         Ok(mut request) => turn.asking(&request, agent).ask_until_done(&mut request, running).await,
@@ -128,10 +129,9 @@ impl<'a> Turn<'a> {
 
     /// Knows what the request costs.
     fn asking(&mut self, request: &ModelRequest, agent: &Agent) -> &mut Self {
-        let tokens = prompt::request_tokens(request);
-        let prompt_tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
+        let (prompt_tokens, estimate) = (request.likely_tokens, request.estimate);
         let price = agent.price_of(&agent.model);
-        self.live = self.take_live().metered(Meter { prompt_tokens, price });
+        self.live = self.take_live().metered(Meter { prompt_tokens, estimate, price });
         self
     }
 
@@ -194,21 +194,16 @@ impl<'a> Turn<'a> {
         }
     }
 
-    async fn hear_all(&mut self, heard: Vec<Heard>) {
-        for heard in heard {
-            self.hear(heard).await;
-        }
-    }
-
     async fn hear(&mut self, heard: Heard) {
-        match heard {
-            Heard::Notice(notice) => {
-                if let Notice::DeadlinePassed { deadline, .. } = notice {
-                    self.shared.config.metrics.deadline_passed(deadline);
-                }
-                self.speech.notice(notice).await;
+        if let Some(model) = heard.asks {
+            let price = self.judge.agent.price_of(&model);
+            self.live.asked(model, price);
+        }
+        for notice in heard.notices {
+            if let Notice::DeadlinePassed { deadline, .. } = notice {
+                self.shared.config.metrics.deadline_passed(deadline);
             }
-            Heard::Asks(model) => self.live.asked(self.judge.agent.price_of(&model)),
+            self.speech.notice(notice).await;
         }
     }
 
@@ -227,14 +222,16 @@ impl<'a> Turn<'a> {
         let because = format!("asking the model again in {seconds:.1} s, because {error}");
         let at_most_ms = u64::try_from(pause.as_millis()).ok();
         self.speech.notice(Notice::Waiting { because, at_most_ms }).await;
-        tokio::select! {
+        let ended = tokio::select! {
             biased;
-            () = self.shutdown.abandoned() => Ok(Some(Streamed::Abandoned)),
+            () = self.shutdown.abandoned() => return Ok(Some(Streamed::Abandoned)),
             () = running.nudged() => {
-                Ok(Box::pin(self.look()).await?.filter(|end| matches!(end, Streamed::Stopped)))
+                Box::pin(self.look()).await?.filter(|end| matches!(end, Streamed::Stopped))
             }
-            () = tokio::time::sleep(pause) => Ok(None),
-        }
+            () = tokio::time::sleep(pause) => None,
+        };
+        self.speech.notice(Notice::waits_no_more()).await;
+        Ok(ended)
     }
 
     async fn stream(
@@ -266,12 +263,12 @@ impl<'a> Turn<'a> {
                 () = running.nudged() => {
                     if let Some(end) = Box::pin(self.look()).await? { return Ok(Err(end)) }
                 }
-                heard = ear.heard() => Box::pin(self.hear_all(heard)).await,
+                heard = ear.heard() => Box::pin(self.hear(heard)).await,
                 asked = &mut ask => break asked,
                 () = tokio::time::sleep_until(self.deadline) => break Err(overdue()),
             }
         };
-        Box::pin(self.hear_all(ear.take())).await;
+        Box::pin(self.hear(ear.take())).await;
         Ok(asked.map_err(Streamed::Broken))
     }
 

@@ -1,5 +1,5 @@
-//! Live text: to readers at once, then in pieces of up to 20 ms; and to working memory now and then,
-//! for whoever may have to seal the turn.
+//! Live text: the first of a turn to readers at once, then in pieces of up to 20 ms; and to working
+//! memory now and then, for whoever may have to seal the turn.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use proto::live::{Channel, LiveText};
 use proto::notice::{LiveNotice, Notice};
 use tokio::time::Instant;
 
-/// How long a piece may wait for more.
+/// How long a piece waits for more. Readers do not see so short a wait, and a model that says fifty
+/// words a second costs half as many messages.
 const PIECE: Duration = Duration::from_millis(20);
 /// How long text may be unknown to working memory.
 const KEEP: Duration = Duration::from_millis(250);
@@ -26,7 +27,9 @@ pub(crate) struct Speech<'a> {
     started: Sequence,
     turn: u32,
     piece: Option<LiveText>,
-    spoke: Option<Instant>,
+    /// When the waiting piece goes out.
+    due: Instant,
+    has_spoken: bool,
     kept: Instant,
     keep_after: Duration,
     /// How much of text and reasoning working memory knows; without a word nothing is to be known.
@@ -49,7 +52,8 @@ impl<'a> Speech<'a> {
             started,
             turn,
             piece: None,
-            spoke: None,
+            due: kept,
+            has_spoken: false,
             kept,
             keep_after: KEEP,
             known: (0, 0),
@@ -61,17 +65,19 @@ impl<'a> Speech<'a> {
         if self.piece.as_ref().is_some_and(|piece| piece.channel != channel) {
             self.flush().await;
         }
-        match &mut self.piece {
-            Some(piece) => piece.delta.push_str(delta),
-            None => {
-                self.piece = Some(LiveText {
-                    started: self.started,
-                    turn: self.turn,
-                    offset: u64::try_from(offset).unwrap_or(u64::MAX),
-                    channel,
-                    delta: delta.to_owned(),
-                });
-            }
+        if let Some(piece) = &mut self.piece {
+            piece.delta.push_str(delta);
+        } else {
+            let now = Instant::now();
+            let wait = if self.has_spoken { PIECE } else { Duration::ZERO };
+            self.due = now.checked_add(wait).unwrap_or(now);
+            self.piece = Some(LiveText {
+                started: self.started,
+                turn: self.turn,
+                offset: u64::try_from(offset).unwrap_or(u64::MAX),
+                channel,
+                delta: delta.to_owned(),
+            });
         }
         if self.due().is_some_and(|due| due <= Instant::now()) {
             self.flush().await;
@@ -80,15 +86,13 @@ impl<'a> Speech<'a> {
 
     /// When the waiting piece has to go out.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.piece.as_ref()?;
-        let now = Instant::now();
-        Some(self.spoke.and_then(|spoke| spoke.checked_add(PIECE)).unwrap_or(now))
+        self.piece.is_some().then_some(self.due)
     }
 
     /// Says the waiting piece.
     pub(crate) async fn flush(&mut self) {
         let Some(piece) = self.piece.take() else { return };
-        self.spoke = Some(Instant::now());
+        self.has_spoken = true;
         self.publish(serde_json::to_vec(&piece).unwrap_or_default()).await;
     }
 

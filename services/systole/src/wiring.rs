@@ -24,6 +24,7 @@ use ports::clock::{Clock, Ids};
 use ports::freezes::Freezes;
 use ports::journal::Journal;
 use ports::model::Model;
+use proto::agent::Profile;
 use proto::ids::InstanceId;
 use proto::tool::{Registration, ToolContract};
 use rehearsal::script::Script;
@@ -335,13 +336,18 @@ fn ask(ports: &Ports, endpoints: Vec<Endpoint>) -> Result<OpenAiModel, Failure> 
 }
 
 /// The endpoint that key and address name.
-fn named_endpoint(api_key: Option<&str>, base_url: Option<&str>) -> Result<Endpoint, Failure> {
+fn named_endpoint(
+    api_key: Option<&str>,
+    base_url: Option<&str>,
+    profile: Option<Profile>,
+) -> Result<Endpoint, Failure> {
     let endpoint = Endpoint::from_env(&|name| match name {
         "OPENAI_API_KEY" => api_key.map(str::to_owned),
         "OPENAI_BASE_URL" => base_url.map(str::to_owned),
         _ => None,
     });
-    endpoint.map_err(|error| Failure::input(error.to_string()))
+    let endpoint = endpoint.map_err(|error| Failure::input(error.to_string()))?;
+    Ok(Endpoint { profile, ..endpoint })
 }
 
 /// How to ask a real model where none is set.
@@ -375,7 +381,7 @@ pub(crate) fn choose_model(
 ) -> Result<ChosenModel, Failure> {
     let has_endpoint = choice.api_key().is_some() || choice.base_url().is_some();
     if has_endpoint && !choice.rehearsed {
-        let endpoint = named_endpoint(choice.api_key(), choice.base_url())?;
+        let endpoint = named_endpoint(choice.api_key(), choice.base_url(), choice.profile())?;
         return Ok(ChosenModel::Endpoint(Box::new(endpoint)));
     }
     let Some(text) = &loaded.rehearsal else {

@@ -79,6 +79,7 @@ fn what_cannot_be_measured_is_refused_before_anything_is() {
         (&["bench", "--quick", "now"], "now"),
         (&["bench", "--only", "speed"], "throughput, overhead, cold-start"),
         (&["bench", "--only", "memory", "--distributed"], "--distributed"),
+        (&["bench", "--only", "streams"], "--distributed"),
         (&["bench-part", "memory", "--url", "http://127.0.0.1:1", "--threads", "0"], "0 is not in"),
         (&["bench-part", "overhead", "--url", "http://127.0.0.1:1", "--runs", "0"], "0 is not in"),
         (&["bench-part", "floor", "--url", "http://127.0.0.1:1", "--span-ms", "0"], "0 is not in"),

@@ -30,6 +30,7 @@ fn floor_and_product_are_measured_over_servers_that_are_gone_afterwards() {
     for number in ["/unloaded/call_p50_ms", "/idle/kb_per_thread", "/idle/waiting/begun_p99_ms"] {
         positive(&report, number);
     }
+    positive(&report, "/talking/0/publishes_per_second");
     for slow in report["slow"].as_array().unwrap() {
         // Nobody was ended, so a turn that is asked for again was taken from a living planner.
         assert_eq!(slow["requests_per_turn"], 1.0, "{slow:#}");
@@ -37,4 +38,27 @@ fn floor_and_product_are_measured_over_servers_that_are_gone_afterwards() {
     let left = std::fs::read_dir(home.path().join(".systole")).unwrap();
     let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn replies_that_stream_are_measured_alone_and_readers_have_their_words() {
+    let (Some(nats), Some(redis)) = (nats_program(), redis_program()) else { return };
+    let home = Home::new();
+    let mut command =
+        home.command(["bench", "--distributed", "--only", "streams", "--quick", "--json"]);
+    command.env("SYSTOLE_NATS_SERVER", nats).env("SYSTOLE_REDIS_SERVER", redis);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let talking = &report["talking"][0];
+    let number = |name: &str| talking[name].as_f64().unwrap();
+    assert_eq!((talking["streams"].as_u64(), talking["pace"].as_u64()), (Some(40), Some(20)));
+    let (chunks, heard, publishes) =
+        (number("chunks_per_second"), number("heard_per_second"), number("publishes_per_second"));
+    assert!(chunks > 100.0, "{report:#}");
+    // What was sent is heard, in no more messages than chunks.
+    assert!(heard > chunks * 0.5 && publishes <= chunks * 1.5, "{report:#}");
+    let names = talking["processes"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|process| process["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["nats", "redis", "planner", "worker", "model"]);
 }

@@ -127,6 +127,7 @@ impl Writer {
             note: None,
             verify: None,
             recalled: Vec::new(),
+            draft: false,
         }))
     }
 
@@ -141,9 +142,9 @@ impl Writer {
             calls: requested(word.subject),
             model: "m".into(),
             usage: Usage::default(),
-            guessed_tokens: 0,
             confidence: None,
             opaque: None,
+            counted: None,
         }))
     }
 

@@ -213,7 +213,7 @@ fn keepalive(given: &Value) -> String {
 fn model(case: &Case, base_url: &str) -> anyhow::Result<OpenAiModel> {
     let mut endpoint = Endpoint::new(base_url, "key");
     if let Some(profile) = &case.profile {
-        endpoint.profile = profile.parse::<Profile>()?;
+        endpoint.profile = Some(profile.parse::<Profile>()?);
     }
     // Where silence is the case it is waited for; elsewhere a busy machine is no silent one.
     let is_silent = case.stall_after.is_some();
@@ -246,8 +246,10 @@ fn request(case: &Case, entries: Vec<Entry>) -> anyhow::Result<ModelRequest> {
         temperature: None,
         fallbacks: Vec::new(),
         max_completion_tokens: None,
+        profile: None,
         tenant: None,
         likely_tokens: 0,
+        estimate: proto::model::Estimate::default(),
         failed_rounds: 0,
     })
 }

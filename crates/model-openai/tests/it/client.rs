@@ -65,8 +65,10 @@ pub(crate) fn request() -> ModelRequest {
         temperature: None,
         fallbacks: Vec::new(),
         max_completion_tokens: None,
+        profile: None,
         tenant: None,
         likely_tokens: 0,
+        estimate: proto::model::Estimate::default(),
         failed_rounds: 0,
     }
 }

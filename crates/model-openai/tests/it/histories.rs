@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use model_openai::profile::rules;
 use model_openai::{Profile, wire};
 use proptest::prelude::*;
 use proto::agent::Protocol;
@@ -78,7 +79,7 @@ fn role(message: &Value) -> &str {
 
 /// What is wrong with a conversation, for endpoints of a family.
 fn broken(profile: Profile, protocol: Protocol, messages: &[Value]) -> Vec<String> {
-    let (rules, mut wrong) = (profile.rules(), Vec::new());
+    let (rules, mut wrong) = (rules(profile), Vec::new());
     let mut rule = |holds: bool, what: &str| {
         if !holds {
             wrong.push(what.to_owned());
@@ -156,7 +157,7 @@ proptest! {
             ..client::request()
         };
         for profile in PROFILES {
-            let rules = profile.rules();
+            let rules = rules(profile);
             let body = serde_json::to_value(wire::render(&request, None, &rules)).unwrap();
             let wrong = broken(profile, protocol, body["messages"].as_array().unwrap());
             prop_assert!(wrong.is_empty(), "{profile}: {wrong:?} in {body:#}");

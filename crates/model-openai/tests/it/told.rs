@@ -58,7 +58,7 @@ async fn a_wait_that_a_provider_asks_for_is_kept_in_seconds_and_as_a_date_and_to
         assert_eq!(server.requests(), 2);
         let expected = "wait Some(1000) asking the model again in 1.0 s (2 of 3), because the \
                         endpoint answered 429 Too Many Requests: slow down";
-        assert_eq!(told(words), ["asks m", expected], "{header}");
+        assert_eq!(told(words), ["asks m", expected, "wait None "], "{header}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests as providers get them.
 
 use expect_test::{Expect, expect};
+use model_openai::profile::rules;
 use model_openai::{Profile, wire};
 use proto::agent::Protocol;
 use proto::error_code::ErrorCode;
@@ -54,14 +55,16 @@ fn request(protocol: Protocol) -> ModelRequest {
         temperature: Some(0.5),
         fallbacks: Vec::new(),
         max_completion_tokens: Some(9),
+        profile: None,
         tenant: None,
         likely_tokens: 0,
+        estimate: proto::model::Estimate::default(),
         failed_rounds: 0,
     }
 }
 
 fn rendered(request: &ModelRequest, model: Option<&str>, profile: Profile) -> Value {
-    serde_json::to_value(wire::render(request, model, &profile.rules())).unwrap()
+    serde_json::to_value(wire::render(request, model, &rules(profile))).unwrap()
 }
 
 /// Messages a line each, then the other fields.
@@ -182,7 +185,7 @@ fn a_field_of_a_reply_never_takes_the_place_of_one_of_ours() {
     };
     let transcript = Transcript::new(vec![Entry::Turn(turn)]).unwrap();
     let request = ModelRequest { transcript, ..request(Protocol::Native) };
-    let rules = Profile::Openai.rules();
+    let rules = rules(Profile::Openai);
     // As text: a tree of values would hide a field that is written twice.
     let text = serde_json::to_string(&wire::render(&request, None, &rules)).unwrap();
     assert!(!text.contains("forged"), "{text}");

@@ -112,7 +112,12 @@ fn a_warning_stands_until_somebody_takes_it_up() {
     let quote = user("Publish \"We are sorry for the outage\" as it stands.");
     let standing = |last: &str| {
         let pieces = [piece(turn.clone()), quote.clone(), user(last)];
-        of(&pieces, &[Place::Line, Place::Line, Place::Verbatim], 6000).pinned
+        of(
+            &pieces,
+            &[Place::Line, Place::Line, Place::Verbatim],
+            (6000, proto::fact::Estimator::Characters),
+        )
+        .pinned
     };
     let quoted = "- quoted: \"We are sorry for the outage\"";
     let warned = "- warning of probe: WARNING: backup of db-01 is 40 days old";
@@ -183,7 +188,7 @@ fn sixty_turns_stay_within_seven_tenths_of_a_small_window() {
         let long = format!("service {turn} {}", "is up and running ".repeat(40 + turn * 3));
         talk.act(&[&long, "short"]);
         let request = talk.request(&agent);
-        assert!(request_tokens(&request) <= token_limit(&agent));
+        assert!(request_tokens(&request, request.estimate.by) <= token_limit(&agent));
         let turns = request.transcript.entries().iter().rev();
         let mut turns = turns.filter_map(|entry| match entry {
             Entry::Turn(turn) => Some(turn),
@@ -223,7 +228,7 @@ proptest! {
         }
         let agent = window(tokens);
         let request = talk.request(&agent);
-        prop_assert!(request_tokens(&request) <= token_limit(&agent));
+        prop_assert!(request_tokens(&request, request.estimate.by) <= token_limit(&agent));
         prop_assert_eq!(request, talk.request(&agent), "the same thread, the same request");
     }
 }

@@ -39,6 +39,7 @@ fn started(run: u32, seen: u64) -> Record {
         note: None,
         verify: None,
         recalled: Vec::new(),
+        draft: false,
     }))
 }
 

@@ -43,6 +43,7 @@ fn started(run: u32, turn: u32, seen: u64) -> Record {
         note: None,
         verify: None,
         recalled: Vec::new(),
+        draft: false,
     }))
 }
 
@@ -68,9 +69,9 @@ fn completed(run: u32, turn: u32, started: u64, calls: Vec<RequestedCall>) -> Re
         calls,
         model: "m".into(),
         usage: Usage::default(),
-        guessed_tokens: 0,
         confidence: None,
         opaque: None,
+        counted: None,
     }))
 }
 

@@ -66,6 +66,7 @@ pub(crate) fn agent(name: &str) -> Agent {
         verify: Verify::Off,
         prices: BTreeMap::new(),
         memory: proto::agent::MemoryUse::default(),
+        profile: None,
         approval_ms: 600_000,
         fingerprint: fingerprint(name),
     }

@@ -302,14 +302,14 @@ async fn next_piece(live: &mut Option<Box<dyn Subscription>>) -> Bytes {
 
 /// What was kept of the text that was missed, as a piece.
 fn kept_piece(kept: &TurnText, told: &ThreadEvent, missed: Missed) -> Option<ThreadEvent> {
-    let Event::Delta { turn, .. } = &told.event else { return None };
+    let Event::Delta { turn, draft, .. } = &told.event else { return None };
     let text = match missed.channel {
         Channel::Text => &kept.text,
         Channel::Reasoning => &kept.reasoning,
     };
     let (from, to) = (usize::try_from(missed.from).ok()?, usize::try_from(missed.to).ok()?);
     let delta = text.get(from..to.min(text.len()))?.to_owned();
-    let (turn, channel, offset) = (*turn, missed.channel, missed.from);
-    let event = Event::Delta { turn, channel, offset, delta };
+    let (turn, draft, channel, offset) = (*turn, *draft, missed.channel, missed.from);
+    let event = Event::Delta { turn, channel, offset, delta, draft };
     (to > from).then(|| ThreadEvent { event, ..told.clone() })
 }

@@ -70,7 +70,7 @@ mod tests {
             thread: ThreadId::from_parts(1, 1),
             sequence: Sequence(started),
             at: None,
-            event: Event::Delta { turn: 1, channel, offset, delta },
+            event: Event::Delta { turn: 1, channel, offset, delta, draft: false },
         }
     }
 

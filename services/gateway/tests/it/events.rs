@@ -38,6 +38,7 @@ fn started(start: u32) -> Record {
         note: None,
         verify: None,
         recalled: Vec::new(),
+        draft: false,
     }))
 }
 
@@ -51,9 +52,9 @@ fn completed(started: Sequence, text: &str) -> Record {
         calls: Vec::new(),
         model: "m".to_owned(),
         usage: Usage::default(),
-        guessed_tokens: 0,
         confidence: None,
         opaque: None,
+        counted: None,
     }))
 }
 

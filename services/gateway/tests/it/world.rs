@@ -237,6 +237,7 @@ fn agent() -> Agent {
         end_intent: true,
         output_schema: None,
         memory: proto::agent::MemoryUse::default(),
+        profile: None,
         approval_ms: 60_000,
         fingerprint: fingerprint("helper"),
     }

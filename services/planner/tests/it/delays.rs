@@ -80,7 +80,8 @@ async fn a_reply_that_stops_is_asked_for_again_and_only_readers_know() {
     let (told, asked) = play(|| vec![text("I was "), late(Deadline::Idle, true)]).await;
     assert_eq!(told[0], format!("{:?} {:?}", Deadline::Idle, Next::AskedAgain));
     assert!(told[1].contains("again in 0.6 s, because the model stopped"), "{told:?}");
-    assert_eq!(told.len(), 2);
+    // It waits no more.
+    assert_eq!(told[2..], [""]);
     assert_eq!(asked.len(), 2);
     assert_eq!(asked[0], asked[1], "the second request is the first");
 }
@@ -174,4 +175,26 @@ async fn an_interrupt_closes_the_stream_at_once_and_the_thread_goes_on() {
         panic!("no seal")
     };
     assert!(sealed.text.starts_with("word word"), "{sealed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_word_goes_at_once_and_then_a_piece_waits_twenty_milliseconds_for_more() {
+    let words = || {
+        let beat = || Step::Wait(Duration::from_millis(5));
+        let words = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|word| [text(word), beat()]);
+        [words.concat(), vec![end(Finish::Stop)]].concat()
+    };
+    let mut world = World::new(ScriptedModel::new(move |_| Ok(words()))).await;
+    let mut live = world.listen().await;
+    world.planner("planner-a", 1);
+    world.message("1", "hello").await;
+    let mut pieces = Vec::new();
+    let wait = Duration::from_secs(1);
+    while let Ok(Some((_, bytes))) = tokio::time::timeout(wait, live.next()).await {
+        if let LiveWord::Text(piece) = serde_json::from_slice(&bytes).unwrap() {
+            pieces.push((piece.offset, piece.delta));
+        }
+    }
+    let pieces: Vec<(u64, &str)> = pieces.iter().map(|(at, words)| (*at, words.as_str())).collect();
+    assert_eq!(pieces, [(0, "a"), (1, "bcdef"), (6, "gh")]);
 }

@@ -274,6 +274,7 @@ fn agent() -> Agent {
             Price { input_nano_usd: 1000, output_nano_usd: 0 },
         )]),
         memory: proto::agent::MemoryUse::default(),
+        profile: None,
         approval_ms: 60_000,
         fingerprint: fingerprint("helper"),
     }

@@ -5,7 +5,8 @@ use clap::{Args, Subcommand, ValueEnum};
 /// `systole bench`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  systole bench --quick\n  systole bench --only memory\n  \
-                        systole bench --json\n  systole bench --distributed")]
+                        systole bench --json\n  systole bench --distributed\n  \
+                        systole bench --distributed --only streams")]
 pub(crate) struct Bench {
     /// Takes a few seconds; the numbers are rough.
     #[arg(long)]
@@ -14,7 +15,7 @@ pub(crate) struct Bench {
     #[arg(long)]
     pub(crate) distributed: bool,
     /// Measures only these parts.
-    #[arg(long, value_delimiter = ',', value_name = "PART,…", conflicts_with = "distributed")]
+    #[arg(long, value_delimiter = ',', value_name = "PART,…")]
     pub(crate) only: Vec<Measured>,
     /// As JSON.
     #[arg(long)]
@@ -34,6 +35,8 @@ pub(crate) enum Measured {
     EarlyDispatch,
     /// Threads that wait for the model.
     Memory,
+    /// Replies that stream at once: the one part that `--distributed` has by itself.
+    Streams,
 }
 
 /// `systole bench-model`.
@@ -161,6 +164,26 @@ pub(crate) enum BenchPart {
         #[arg(long)]
         per_second: u32,
     },
+    /// Replies that stream, heard by readers.
+    Talking {
+        #[command(flatten)]
+        servers: BenchServers,
+        /// The model.
+        #[arg(long)]
+        url: String,
+        /// How many.
+        #[arg(long)]
+        threads: usize,
+        /// Chunks a second of each.
+        #[arg(long)]
+        pace: u32,
+        /// How long it is measured.
+        #[arg(long)]
+        span_ms: u64,
+        /// Processes whose processor time counts.
+        #[arg(long, value_name = "NAME=ID", value_parser = process)]
+        process: Vec<(String, u32)>,
+    },
     /// As many silent replies, held by a program that does nothing else.
     Streams {
         /// The model.
@@ -187,4 +210,9 @@ pub(crate) struct BenchServers {
     /// Streams.
     #[arg(long)]
     pub(crate) partitions: u16,
+}
+
+fn process(text: &str) -> Result<(String, u32), String> {
+    let parts = text.split_once('=').and_then(|(name, id)| Some((name, id.parse().ok()?)));
+    parts.map(|(name, id)| (name.to_owned(), id)).ok_or_else(|| "write NAME=ID".to_owned())
 }

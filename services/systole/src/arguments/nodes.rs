@@ -165,6 +165,9 @@ pub(crate) struct PlannerFlags {
     /// The model's endpoint; its key comes from `OPENAI_API_KEY`.
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
+    /// What the endpoint accepts, such as `mistral` or `llama.cpp`; guessed from its address.
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub(crate) profile: Option<String>,
     /// Model requests open at once.
     #[arg(long, value_name = "N")]
     pub(crate) max_turns: Option<String>,
@@ -198,6 +201,7 @@ impl PlannerFlags {
             ("agents", self.agents.clone()),
             ("model", self.model.clone()),
             ("base_url", self.base_url.clone()),
+            ("profile", self.profile.clone()),
             ("max_turns", self.max_turns.clone()),
             ("model_requests_per_min", self.model_requests_per_min.clone()),
             ("model_tokens_per_min", self.model_tokens_per_min.clone()),
@@ -292,6 +296,7 @@ mod tests {
             agents: None,
             model: None,
             base_url: None,
+            profile: None,
             max_turns: None,
             model_requests_per_min: None,
             model_tokens_per_min: None,

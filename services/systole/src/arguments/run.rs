@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use proto::agent::Profile;
 use proto::ids::ToolName;
 
 use crate::settings::Environment;
@@ -58,6 +59,10 @@ pub(crate) struct ModelChoice {
     /// The endpoint, such as `http://localhost:11434/v1`.
     #[arg(long, env = "OPENAI_BASE_URL", value_name = "URL")]
     pub(crate) base_url: Option<String>,
+    /// What the endpoint accepts: `openai`, `mistral`, `anthropic-compatible`, `gemini-compatible`,
+    /// `llama.cpp`, `ollama` or `vllm`. Without it the agent's file says so, or its address.
+    #[arg(long, env = "SYSTOLE_PROFILE", value_name = "NAME", value_parser = profile_name, hide_short_help = true)]
+    pub(crate) profile: Option<String>,
     /// A file with what models cost: `model: { input: 0.15, output: 0.60 }`, US dollars per million
     /// tokens. The agent's own file wins over it.
     #[arg(long, env = "SYSTOLE_PRICES", value_name = "FILE", hide_short_help = true)]
@@ -110,6 +115,11 @@ impl ModelChoice {
         filled(self.base_url.as_ref())
     }
 
+    /// What the endpoint accepts; an empty word says nothing.
+    pub(crate) fn profile(&self) -> Option<Profile> {
+        filled(self.profile.as_ref()).and_then(|name| name.parse().ok())
+    }
+
     /// The flags that choose the same model where the same variables are set. Never a key, and no
     /// address that has one in it.
     pub(crate) fn again(&self, environment: &Environment) -> Vec<OsString> {
@@ -123,6 +133,7 @@ impl ModelChoice {
         flag("--model", "SYSTOLE_MODEL", self.model());
         let may_tell = |url: &&str| !url.contains(['@', '?']);
         flag("--base-url", "OPENAI_BASE_URL", self.base_url().filter(may_tell));
+        flag("--profile", "SYSTOLE_PROFILE", filled(self.profile.as_ref()));
         let prices = self.prices.as_ref().map(|path| path.display().to_string());
         flag("--prices", "SYSTOLE_PRICES", prices.as_deref());
         let is_usual = self.pace.to_bits() == 1.0_f64.to_bits();
@@ -137,6 +148,15 @@ fn filled(value: Option<&String>) -> Option<&str> {
     value.map(|value| value.trim()).filter(|value| !value.is_empty())
 }
 
+/// The name of a profile, or nothing.
+fn profile_name(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    if name.is_empty() {
+        return Ok(String::new());
+    }
+    name.parse::<Profile>().map(|profile| profile.to_string()).map_err(|error| error.to_string())
+}
+
 /// A pause cannot be negative.
 pub(super) fn pace(text: &str) -> Result<f64, String> {
     let pace = text.parse::<f64>().ok().filter(|pace| pace.is_finite() && *pace >= 0.0);
@@ -146,6 +166,7 @@ pub(super) fn pace(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use proto::agent::Profile;
 
     use crate::arguments::{Arguments, Command};
     use crate::settings::Environment;
@@ -175,6 +196,8 @@ mod tests {
             "a b",
             "--base-url",
             "http://h/v1",
+            "--profile",
+            "llama.cpp",
             "--rehearsed",
             "--pace",
             "0",
@@ -184,7 +207,7 @@ mod tests {
         assert_eq!(
             again(&all, &plain),
             "run 'my agent.yaml' --approve pay --approve call --complexity 3 --json --dry-run --model \
-             'a b' --base-url http://h/v1 --pace 0 --rehearsed"
+             'a b' --base-url http://h/v1 --profile llama.cpp --pace 0 --rehearsed"
         );
         assert_eq!(again(&["--base-url", "https://me:secret@h/v1"], &plain), "run 'my agent.yaml'");
     }
@@ -194,6 +217,19 @@ mod tests {
         let set = Environment::default().with("SYSTOLE_MODEL", "m");
         assert_eq!(again(&["--model", "m"], &set), "run 'my agent.yaml'");
         assert_eq!(again(&["--model", "n"], &set), "run 'my agent.yaml' --model n");
+    }
+
+    #[test]
+    fn a_profile_has_one_of_seven_names_and_an_empty_word_is_none() {
+        let parse = |profile: &str| {
+            let words = ["systole", "run", "a.yaml", "--profile", profile];
+            let parsed = Arguments::try_parse_from(words).map_err(|error| error.to_string());
+            let Command::Run(run) = parsed?.command else { panic!() };
+            Ok::<_, String>(run.model.profile())
+        };
+        assert_eq!(parse("llama.cpp"), Ok(Some(Profile::LlamaCpp)));
+        assert_eq!(parse(""), Ok(None));
+        assert!(parse("gpt").unwrap_err().contains("gemini-compatible"));
     }
 
     #[test]

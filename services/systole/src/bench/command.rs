@@ -50,6 +50,7 @@ const QUICK: Amount = Amount {
 
 /// Measures and prints.
 pub(crate) async fn bench(context: &Context, asked: &Bench) -> Result<Exit, Failure> {
+    is_sound(asked)?;
     let folder = Folder::beside(&context.common.store)?;
     if asked.distributed {
         return over_servers(context, asked, &folder.0).await;
@@ -63,10 +64,27 @@ pub(crate) async fn bench(context: &Context, asked: &Bench) -> Result<Exit, Fail
     print(&report, table::table, asked.json)
 }
 
+/// Replies that stream are measured over servers, and nothing else is by itself.
+fn is_sound(asked: &Bench) -> Result<(), Failure> {
+    let streams = asked.only.contains(&Measured::Streams);
+    let others = asked.only.iter().any(|part| *part != Measured::Streams);
+    match (asked.distributed, streams, others) {
+        (true, _, true) => Err(Failure::input("with --distributed only `streams` stands alone")),
+        (false, true, _) => Err(Failure::input("`streams` is measured over servers")
+            .and("Add --distributed: systole bench --distributed --only streams")),
+        (true, _, false) | (false, false, _) => Ok(()),
+    }
+}
+
 async fn over_servers(context: &Context, asked: &Bench, folder: &Path) -> Result<Exit, Failure> {
     let programs = Programs::find(&context.environment)?;
     let amount = if asked.quick { distributed::QUICK } else { distributed::WHOLE };
     let bench = distributed::Bench { folder, programs: &programs, amount: &amount };
+    if !asked.only.is_empty() {
+        let measured = bench.streams().await?;
+        let report = super::distributed::report::Streaming { quick: asked.quick, ..measured };
+        return print(&report, super::distributed::table::streaming, asked.json);
+    }
     let measured = bench.all().await?;
     let report = super::distributed::report::Report { quick: asked.quick, ..measured };
     print(&report, super::distributed::table::table, asked.json)

@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
-use super::script::{Asked, Step, reply};
+use super::script::{Asked, Step, reply, talk, talk_chunk, talk_end};
 use crate::arguments::BenchModel;
 use crate::failure::Failure;
 
@@ -35,11 +35,15 @@ pub(crate) struct Counts {
     pub(crate) requests: u64,
     /// Nanoseconds from a request's body to the reply's, of replies without pauses.
     pub(crate) busy_ns: u64,
+    /// Chunks of replies that go on and on.
+    #[serde(default)]
+    pub(crate) chunks: u64,
 }
 
 struct Counting {
     requests: watch::Sender<u64>,
     busy_ns: AtomicU64,
+    chunks: AtomicU64,
 }
 
 /// Serves until standard input ends: whoever started it is gone then.
@@ -51,7 +55,11 @@ pub(crate) async fn serve(asked: &BenchModel) -> Result<(), Failure> {
     writeln!(io::stdout(), "{line}").map_err(failed)?;
     // Without this the pieces of a paced reply wait for each other's acknowledgement.
     let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
-    let counting = Counting { requests: watch::Sender::new(0), busy_ns: AtomicU64::new(0) };
+    let counting = Counting {
+        requests: watch::Sender::new(0),
+        busy_ns: AtomicU64::new(0),
+        chunks: AtomicU64::new(0),
+    };
     let routes = Router::new()
         .route("/v1/chat/completions", post(complete))
         .route("/v1/counts", get(counts))
@@ -71,11 +79,15 @@ pub(crate) fn until_alone() {
 async fn complete(State(counting): State<Arc<Counting>>, body: Bytes) -> Response {
     let began = Instant::now();
     counting.requests.send_modify(|requests| *requests = requests.saturating_add(1));
-    let steps = match serde_json::from_slice::<Asked>(&body) {
-        Ok(asked) => reply(&asked),
+    let asked = match serde_json::from_slice::<Asked>(&body) {
+        Ok(asked) => asked,
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     };
     let kind = (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    if let Some((beat, chunks)) = talk(&asked) {
+        return ([kind], talking(counting, beat, chunks)).into_response();
+    }
+    let steps = reply(&asked);
     let body = if steps.iter().all(|step| step.pause.is_zero()) {
         let whole: String = steps.into_iter().map(|step| step.bytes).collect();
         let busy = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -85,6 +97,24 @@ async fn complete(State(counting): State<Arc<Counting>>, body: Bytes) -> Respons
         Body::from_stream(stream::iter(steps).then(say))
     };
     ([kind], body).into_response()
+}
+
+/// A reply of so many chunks; one that is late is made up for.
+fn talking(counting: Arc<Counting>, beat: Duration, chunks: u64) -> Body {
+    let mut beats = tokio::time::interval(beat);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let chunk = Bytes::from(talk_chunk());
+    let said = stream::unfold((beats, chunks), move |(mut beats, left)| {
+        let (counting, chunk) = (Arc::clone(&counting), chunk.clone());
+        async move {
+            let left = left.checked_sub(1)?;
+            beats.tick().await;
+            counting.chunks.fetch_add(1, Ordering::Relaxed);
+            Some((chunk, (beats, left)))
+        }
+    });
+    let said = said.chain(stream::once(async { Bytes::from(talk_end()) }));
+    Body::from_stream(said.map(Ok::<_, Infallible>))
 }
 
 async fn say(step: Step) -> Result<Bytes, Infallible> {
@@ -97,7 +127,8 @@ async fn say(step: Step) -> Result<Bytes, Infallible> {
 async fn counts(State(counting): State<Arc<Counting>>) -> Response {
     let requests = *counting.requests.borrow();
     let busy_ns = counting.busy_ns.load(Ordering::Relaxed);
-    axum::Json(Counts { requests, busy_ns }).into_response()
+    let chunks = counting.chunks.load(Ordering::Relaxed);
+    axum::Json(Counts { requests, busy_ns, chunks }).into_response()
 }
 
 /// Answers once this many requests have come.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::distributed::{bare, fleet, waiting, worker};
+use super::distributed::{bare, fleet, talking, waiting, worker};
 use super::{early, floor, memory, overhead, throughput};
 use crate::arguments::BenchPart;
 use crate::commands::Context;
@@ -35,6 +35,7 @@ pub(crate) async fn part(context: &Context, part: &BenchPart) -> Result<Exit, Fa
         | BenchPart::Worker { .. }
         | BenchPart::Fleet { .. }
         | BenchPart::Waiting { .. }
+        | BenchPart::Talking { .. }
         | BenchPart::Streams { .. } => Box::pin(over_servers(context, part)).await,
     }
 }
@@ -57,6 +58,10 @@ async fn over_servers(context: &Context, part: &BenchPart) -> Result<Exit, Failu
         }
         BenchPart::Waiting { servers, url, threads, per_second } => {
             print(&waiting::measure(servers, url, *threads, *per_second).await?)
+        }
+        BenchPart::Talking { servers, url, threads, pace, span_ms, process } => {
+            let amount = (*threads, *pace, Duration::from_millis(*span_ms));
+            print(&talking::measure(servers, url, amount, process).await?)
         }
         BenchPart::Streams { url, model, threads } => {
             print(&waiting::streams(url, model, *threads).await?)

@@ -62,6 +62,11 @@ impl ModelProcess {
         Ok(Self { child, client: ModelClient::new(&announced.url)? })
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// Processor time that it has taken.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         self.child.id().map_or(0.0, cpu_seconds)

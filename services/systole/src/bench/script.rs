@@ -27,6 +27,11 @@ pub(crate) const THINKING: &str = "bench-thinking-";
 /// With the words per second behind it: words, two calls, words; then answers.
 pub(crate) const PACED: &str = "bench-paced-";
 
+/// With chunks a second and seconds behind it: streams that long at that pace.
+pub(crate) const TALKING: &str = "bench-talking-";
+/// The words of each of its chunks.
+pub(crate) const TALK: &str = "because ";
+
 /// What decides about a reply.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Asked {
@@ -68,6 +73,24 @@ struct Function {
 pub(crate) struct Step {
     pub(crate) pause: Duration,
     pub(crate) bytes: String,
+}
+
+/// Chunks of a reply that goes on and on: the time between two, and how many there are.
+pub(crate) fn talk(asked: &Asked) -> Option<(Duration, u64)> {
+    let (pace, seconds) = asked.model.strip_prefix(TALKING)?.split_once('-')?;
+    let (pace, seconds): (u32, u64) = (pace.parse().ok()?, seconds.parse().ok()?);
+    let beat = Duration::from_secs(1).checked_div(pace)?;
+    Some((beat, seconds.saturating_mul(u64::from(pace))))
+}
+
+/// One chunk of it, and what comes behind the last.
+pub(crate) fn talk_chunk() -> String {
+    event(&json!({"content": TALK}), &Value::Null)
+}
+
+/// The end of a reply.
+pub(crate) fn talk_end() -> String {
+    ended(Vec::new(), "stop").into_iter().map(|step| step.bytes).collect()
 }
 
 /// The reply to a request, event by event.
@@ -188,6 +211,16 @@ mod tests {
         }
         let last = text(&reply(&asked(FAST, TURNS_WITH_CALLS)));
         assert!(last.contains("All done.") && last.ends_with("data: [DONE]\n\n"), "{last}");
+    }
+
+    #[test]
+    fn a_talk_has_its_pace_and_its_length() {
+        let told = talk(&asked("bench-talking-50-20", 0));
+        assert_eq!(told, Some((Duration::from_millis(20), 1000)));
+        for other in ["bench-talking-", "bench-talking-0-1", "bench-talking-x-1", FAST] {
+            assert_eq!(talk(&asked(other, 0)), None, "{other}");
+        }
+        assert!(talk_chunk().contains(TALK) && talk_end().ends_with("data: [DONE]\n\n"));
     }
 
     #[test]

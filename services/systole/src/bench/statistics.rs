@@ -34,6 +34,11 @@ pub(crate) fn number(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::INFINITY, f64::from)
 }
 
+/// A length as the widest number.
+pub(crate) fn wide(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
 /// A span in milliseconds.
 pub(crate) fn millis(span: Duration) -> f64 {
     span.as_secs_f64() * 1000.0

@@ -64,6 +64,7 @@ fn turn(turn: u32, start: u32, seen: u64) -> Record {
         agent_fingerprint: fingerprint("clerk"),
         note: None,
         verify: None,
+        draft: false,
         recalled: Vec::new(),
     }))
 }
@@ -78,7 +79,7 @@ fn completed(turn: u32, started: u64, calls: Vec<RequestedCall>) -> TurnComplete
         calls,
         model: "m".into(),
         usage: Usage::default(),
-        guessed_tokens: 0,
+        counted: None,
         confidence: None,
         opaque: None,
     }

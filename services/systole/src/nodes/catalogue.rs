@@ -42,6 +42,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     without("agents", "SYSTOLE_AGENTS"),
     without("model", "SYSTOLE_MODEL"),
     without("base_url", "OPENAI_BASE_URL"),
+    without("profile", "SYSTOLE_PROFILE"),
     without("api_key", "OPENAI_API_KEY"),
     with("model_requests_per_min", "SYSTOLE_MODEL_REQUESTS_PER_MIN", "0"),
     with("model_tokens_per_min", "SYSTOLE_MODEL_TOKENS_PER_MIN", "0"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use definitions::problem::Problem;
 use gateway::ApiKey;
+use proto::agent::Profile;
 
 use super::catalogue::{flag, setting};
 use super::sources::Sources;
@@ -68,6 +69,8 @@ pub(crate) struct PlannerSettings {
     pub(crate) agents: PathBuf,
     pub(crate) model: Option<String>,
     pub(crate) base_url: Option<String>,
+    /// What the endpoint accepts; absent: the agent's word, or what the address suggests.
+    pub(crate) profile: Option<Profile>,
     pub(crate) api_key: Option<String>,
     /// What each model allows, shared by all planners.
     pub(crate) limits: ModelLimits,
@@ -233,6 +236,7 @@ impl<'a> Reader<'a> {
             agents: PathBuf::new(),
             model: self.text("model"),
             base_url: self.text("base_url"),
+            profile: self.profile(),
             api_key: self.text("api_key"),
             limits: self.limits(),
             prices: self.text("prices").map(PathBuf::from),
@@ -311,6 +315,17 @@ impl<'a> Reader<'a> {
             self.problem("keys", "a key", "none in the file", fix);
         }
         keys
+    }
+
+    fn profile(&mut self) -> Option<Profile> {
+        let text = self.text("profile")?;
+        let profile = text.parse().ok();
+        if profile.is_none() {
+            let names: Vec<&str> = Profile::NAMES.iter().map(|(name, _)| *name).collect();
+            let expected = format!("one of {}", names.join(", "));
+            self.problem("profile", &expected, &format!("`{text}`"), "write one of them");
+        }
+        profile
     }
 
     fn limits(&mut self) -> ModelLimits {
@@ -506,7 +521,14 @@ mod tests {
         let lines = PlannerSettings::read(&sources(&[]), &[]).unwrap_err();
         assert_eq!(lines.len(), 2, "{lines:#?}");
         let with = sources(&[("agents", "a"), ("base_url", "http://h/v1"), ("max_turns", "7")]);
-        assert_eq!(PlannerSettings::read(&with, &[]).unwrap().max_turns, 7);
+        let read = PlannerSettings::read(&with, &[]).unwrap();
+        assert_eq!((read.max_turns, read.profile), (7, None));
+        let both = [("agents", "a"), ("base_url", "http://h/v1")];
+        let profiled = |name| sources(&[both[0], both[1], ("profile", name)]);
+        let vllm = PlannerSettings::read(&profiled("vllm"), &[]).unwrap().profile;
+        assert_eq!(vllm, Some(Profile::Vllm));
+        let wrong = PlannerSettings::read(&profiled("gpt"), &[]).unwrap_err();
+        assert!(wrong[0].contains("llama.cpp") && wrong[0].contains("`gpt`"), "{wrong:#?}");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::call_line::{self, CallShown, Standing};
 use super::canvas::{Canvas, row};
 use super::reply::{Line, Reply};
+use super::steps::Apart;
 use super::style::{Palette, Tone};
 use super::text::{clean, columns, cut, one_line, restored_line, wrap};
 use super::words::{late_words, seal_words, step_words};
@@ -46,6 +47,8 @@ pub(crate) struct HumanView<W> {
     frame: usize,
     /// Lines of an observation that are shown where nothing is drawn anew.
     most_lines: usize,
+    /// Whether the steps of a thought are shown apart: where the whole of it is known.
+    apart: bool,
     /// The heading that stands last, while nothing came below it.
     headed: Option<String>,
     /// What was waited for last: the thread and the parts of this process both tell it.
@@ -74,16 +77,18 @@ impl<W: Write> HumanView<W> {
             now: Timestamp::default(),
             frame: 0,
             most_lines: OBSERVATION_LINES,
+            apart: false,
             headed: None,
             waited: String::new(),
             behind: Vec::new(),
         }
     }
 
-    /// With observations as a whole, within reason.
+    /// With observations as a whole, within reason, and each step of a thought apart.
     #[must_use]
     pub(crate) fn whole(mut self) -> Self {
         self.most_lines = WHOLE_LINES;
+        self.apart = true;
         self
     }
 
@@ -246,11 +251,13 @@ impl<W: Write> HumanView<W> {
         thread: &Thread,
         sealed: Option<SealReason>,
     ) -> Vec<String> {
-        let mut lines = Vec::new();
-        if let Some(reply) = &mut self.reply {
-            lines.extend(reply.whole(last_reasoning(thread), text));
-        }
-        let mut lines = self.dressed(lines);
+        let (thought, has_calls) = last_thought(thread);
+        let apart = self.apart.then(|| Apart::of(thought, text, has_calls)).flatten();
+        let said = apart.as_ref().map_or((thought, text), |apart| ("", apart.text.as_str()));
+        let whole = self.reply.as_mut().map(|reply| reply.whole(said.0, said.1));
+        let width = self.text_width().unwrap_or(usize::MAX);
+        let mut lines = apart.map_or_else(Vec::new, |apart| apart.lines(width, self.palette));
+        lines.extend(self.dressed(whole.unwrap_or_default()));
         lines.extend(self.end_reply());
         text.clone_into(&mut self.said);
         if let Some(why) = sealed {
@@ -397,10 +404,11 @@ pub(crate) fn alert_words(text: &str) -> Option<String> {
     ))
 }
 
-fn last_reasoning(thread: &Thread) -> &str {
+/// What was thought in the last reply, and whether it has calls.
+fn last_thought(thread: &Thread) -> (&str, bool) {
     match thread.log.last() {
-        Some(Logged::Turn { reasoning, .. }) => reasoning,
-        Some(Logged::User { .. } | Logged::Note { .. }) | None => "",
+        Some(Logged::Turn { reasoning, calls, .. }) => (reasoning, !calls.is_empty()),
+        Some(Logged::User { .. } | Logged::Note { .. }) | None => ("", false),
     }
 }
 

@@ -57,7 +57,7 @@ impl<'o> Feed<'o> {
     fn delta(&mut self, channel: Channel, offset: u64, delta: &str) -> &mut Self {
         let started = self.thread.run.as_ref().unwrap().open.as_ref().unwrap().sequence;
         let delta = delta.to_owned();
-        let event = Event::Delta { turn: 1, channel, offset, delta };
+        let event = Event::Delta { turn: 1, channel, offset, delta, draft: false };
         let thread = place().thread;
         let event = ThreadEvent { thread, sequence: started, at: None, event };
         self.view.event(&event, &self.thread).unwrap();
@@ -87,6 +87,7 @@ impl<'o> Feed<'o> {
                 note: None,
                 verify: None,
                 recalled: Vec::new(),
+                draft: false,
             })),
         )
     }
@@ -139,9 +140,9 @@ impl<'o> Feed<'o> {
                 calls: calls.iter().map(call).collect(),
                 model: "rehearsal".to_owned(),
                 usage: Usage { prompt_tokens: 900, completion_tokens: 100, micro_usd: None },
-                guessed_tokens: 0,
                 confidence: None,
                 opaque: None,
+                counted: None,
             })),
         )
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`text`], [`style`]: one piece of text · [`canvas`]: lines that stay and rows drawn anew
 //! - [`call_line`]: a tool call in one line · [`summary`]: the closing lines
+//! - [`steps`]: a thought in its four steps
 //! - [`human`]: events as running text · [`json`]: events as lines of JSON
 
 pub(crate) mod call_line;
@@ -9,6 +10,7 @@ pub(crate) mod canvas;
 pub(crate) mod human;
 pub(crate) mod json;
 pub(crate) mod reply;
+mod steps;
 pub(crate) mod style;
 pub(crate) mod summary;
 pub(crate) mod text;

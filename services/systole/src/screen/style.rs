@@ -19,6 +19,16 @@ pub(crate) enum Tone {
     Warm,
 }
 
+/// Colours of parts.
+const PARTS: [AnsiColor; 6] = [
+    AnsiColor::Cyan,
+    AnsiColor::Green,
+    AnsiColor::Yellow,
+    AnsiColor::Magenta,
+    AnsiColor::Blue,
+    AnsiColor::BrightRed,
+];
+
 /// How tones look.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Palette {
@@ -28,6 +38,21 @@ pub(crate) struct Palette {
 impl Palette {
     pub(crate) fn new(colours: bool) -> Self {
         Self { colours }
+    }
+
+    /// A part of a larger text, in one of a few colours; neighbours differ.
+    pub(crate) fn part(self, number: usize, text: &str) -> String {
+        let colour = PARTS.get(number.checked_rem(PARTS.len()).unwrap_or(0));
+        let Some(colour) = colour.filter(|_| self.colours && !text.is_empty()) else {
+            return text.to_owned();
+        };
+        let style = colour.on_default();
+        // Each line for itself, so that a pager shows them all.
+        let lines = text.split('\n').map(|line| match line {
+            "" => String::new(),
+            line => format!("{}{line}{}", style.render(), style.render_reset()),
+        });
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     /// The text in its tone.

@@ -116,8 +116,8 @@ impl Servers {
         metrics: planner::Metrics,
         tasks: &mut TaskSet,
     ) -> Result<Planner, Failure> {
-        let endpoint =
-            super::named_endpoint(settings.api_key.as_deref(), settings.base_url.as_deref())?;
+        let (key, url) = (settings.api_key.as_deref(), settings.base_url.as_deref());
+        let endpoint = super::named_endpoint(key, url, settings.profile)?;
         tracing::info!(base_url = endpoint.base_url, "the model's endpoint");
         let admissions = self.admissions(settings);
         tasks.start("admission", Arc::clone(&admissions).settle());

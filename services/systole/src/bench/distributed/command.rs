@@ -9,11 +9,12 @@ use super::super::command::say;
 use super::super::disk;
 use super::super::files::PAUSE;
 use super::super::processes::{Helper, ModelProcess, load, part};
-use super::super::script::{FAST, THINKING, TURNS_WITH_CALLS};
-use super::super::statistics::{number, ratio};
+use super::super::script::{FAST, TALKING, THINKING, TURNS_WITH_CALLS};
+use super::super::statistics::{number, ratio, wide};
 use super::deployment::{Deployment, Kept, LARGE, Size};
 use super::fleet::Fleet;
-use super::report::{Idle, Pair, Report, Scale, Slow};
+use super::report::{Idle, Pair, Report, Scale, Slow, Streaming};
+use super::talking::Talking;
 use crate::drill::servers::Programs;
 use crate::failure::Failure;
 
@@ -26,6 +27,10 @@ pub(crate) struct Amount {
     pub(crate) slow_threads: usize,
     pub(crate) scale_threads: usize,
     pub(crate) waiting: usize,
+    /// Replies that stream at once, and how many chunks a second each has.
+    pub(crate) streams: &'static [usize],
+    pub(crate) pace: u32,
+    pub(crate) streams_ms: u64,
 }
 
 pub(crate) const WHOLE: Amount = Amount {
@@ -36,6 +41,9 @@ pub(crate) const WHOLE: Amount = Amount {
     slow_threads: 500,
     scale_threads: 64,
     waiting: 10_000,
+    streams: &[1000, 3000],
+    pace: 50,
+    streams_ms: 10_000,
 };
 
 pub(crate) const QUICK: Amount = Amount {
@@ -46,6 +54,9 @@ pub(crate) const QUICK: Amount = Amount {
     slow_threads: 32,
     scale_threads: 16,
     waiting: 200,
+    streams: &[40],
+    pace: 20,
+    streams_ms: 1000,
 };
 
 /// What a slow model takes for a reply.
@@ -91,7 +102,48 @@ impl Bench<'_> {
             report.scale.push(self.scale(staff).await?);
         }
         report.idle = self.idle().await?;
+        report.talking = self.talking().await?;
         Ok(report)
+    }
+
+    /// Replies that stream, and nothing else.
+    pub(crate) async fn streams(&self) -> Result<Streaming, Failure> {
+        let load_before = load();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Streaming { quick: false, cores, load_before, talking: self.talking().await? })
+    }
+
+    async fn talking(&self) -> Result<Vec<Talking>, Failure> {
+        let mut measured = Vec::new();
+        for streams in self.amount.streams {
+            say(&format!("{streams} replies that stream"));
+            measured.push(self.talking_of(*streams).await?);
+        }
+        Ok(measured)
+    }
+
+    async fn talking_of(&self, streams: usize) -> Result<Talking, Failure> {
+        let Amount { pace, streams_ms, .. } = self.amount;
+        let model = ModelProcess::start().await?;
+        // Long enough for all to begin, one after another, and to be measured then.
+        let seconds = streams.div_ceil(100).saturating_add(15);
+        let name = format!("{TALKING}{pace}-{}", wide(seconds).saturating_add(streams_ms / 1000));
+        let kept = Kept { synced: false, partitions: 1 };
+        let deployment = self.deployment(kept, &name, &model, (1, 1), LARGE).await?;
+        let mut processes = deployment.ids().await;
+        processes.extend(model.id().map(|id| ("model".to_owned(), id)));
+        let numbers = [streams.to_string(), pace.to_string(), streams_ms.to_string()];
+        let [threads, pace, span] = &numbers;
+        let url = model.client.url.as_str();
+        let own =
+            ["talking", "--url", url, "--threads", threads, "--pace", pace, "--span-ms", span];
+        let weighed = processes.iter().map(|(name, id)| format!("{name}={id}"));
+        let weighed: Vec<String> =
+            weighed.flat_map(|process| ["--process".to_owned(), process]).collect();
+        let measured = self.part(&own, &[deployment.words(), weighed].concat()).await?;
+        deployment.stop()?;
+        model.stop().await;
+        Ok(measured)
     }
 
     async fn unloaded(&self, report: &mut Report) -> Result<(), Failure> {

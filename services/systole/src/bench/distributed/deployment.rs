@@ -125,7 +125,8 @@ impl Deployment {
         weighed.collect()
     }
 
-    async fn ids(&self) -> Vec<(String, u32)> {
+    /// Servers, planners and workers by the ids of their processes.
+    pub(crate) async fn ids(&self) -> Vec<(String, u32)> {
         let named = |name: &str, nodes: &[Node]| {
             let ids = nodes.iter().filter_map(Node::id);
             ids.map(|id| (name.to_owned(), id)).collect::<Vec<_>>()

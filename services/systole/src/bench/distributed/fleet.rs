@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use ports::BusError;
+use ports::live::Live;
 use proto::envelope::Envelope;
 use proto::fact::{Outcome, RunFinished};
 use proto::ids::{AgentName, ThreadRef, ToolCallId};
@@ -99,6 +100,11 @@ impl Client {
         let key = inputs::fresh_key(ports.ids.as_ref());
         let body = InputBody::Message(said);
         inputs::append(&ports.journal, ports.ids.as_ref(), place, key, body).await.map(drop)
+    }
+
+    /// Where live text is heard.
+    pub(crate) fn live(&self) -> &dyn Live {
+        self.servers.ports().live.as_ref()
     }
 
     /// A thread that nobody has used.

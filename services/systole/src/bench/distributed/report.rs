@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::statistics::ratio;
 use super::bare::Floor;
 use super::fleet::Fleet;
+use super::talking::Talking;
 use super::waiting::{Streams, Waiting};
 
 /// A process of the deployment.
@@ -110,4 +111,17 @@ pub(crate) struct Report {
     pub(crate) slow: Vec<Slow>,
     pub(crate) scale: Vec<Scale>,
     pub(crate) idle: Idle,
+    /// Replies that stream at once.
+    pub(crate) talking: Vec<Talking>,
+}
+
+/// That part alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Streaming {
+    /// Whether it was the short form, whose numbers are only rough.
+    pub(crate) quick: bool,
+    pub(crate) cores: usize,
+    /// The load average before the measurement.
+    pub(crate) load_before: f64,
+    pub(crate) talking: Vec<Talking>,
 }

@@ -1,7 +1,9 @@
 //! The report for people.
 
+use super::super::statistics::ratio;
 use super::super::table::rows;
-use super::report::{Pair, Process, Report, Scale, Slow};
+use super::report::{Pair, Process, Report, Scale, Slow, Streaming};
+use super::talking::Talking;
 
 /// The report as text.
 pub(crate) fn table(report: &Report) -> String {
@@ -24,7 +26,44 @@ pub(crate) fn table(report: &Report) -> String {
     lines.extend(scale(&report.scale));
     lines.push(String::new());
     lines.extend(idle(report));
+    lines.push(String::new());
+    lines.extend(talking(&report.talking));
     lines.join("\n") + "\n"
+}
+
+/// Replies that stream, and nothing else.
+pub(crate) fn streaming(report: &Streaming) -> String {
+    let mut lines = vec![format!("{} cores, load {:.2}", report.cores, report.load_before)];
+    if report.quick {
+        lines.push("The short form: these numbers are rough.".to_owned());
+    }
+    lines.push(String::new());
+    lines.extend(talking(&report.talking));
+    lines.join("\n") + "\n"
+}
+
+fn talking(all: &[Talking]) -> Vec<String> {
+    let head = ["replies that stream", "chunks/s", "of wanted", "heard/s", "publishes/s"];
+    let mut lines = vec![head.map(str::to_owned)];
+    lines.extend(all.iter().map(|one| {
+        [
+            format!("{} at {} chunks/s", one.streams, one.pace),
+            format!("{:.0}", one.chunks_per_second),
+            format!("{:.2}", one.of_wanted),
+            format!("{:.0}", one.heard_per_second),
+            format!("{:.0}", one.publishes_per_second),
+        ]
+    }));
+    let mut text = rows(&lines);
+    text.extend(all.iter().map(|one| {
+        let of = |process: &Process| {
+            let share = ratio(process.cpu_seconds, one.seconds) * 100.0;
+            format!("{} {share:.0} % of a core, {:.0} MB", process.name, process.resident_mb)
+        };
+        let processes = one.processes.iter().map(of).collect::<Vec<_>>().join(" · ");
+        format!("  {}: {processes}", one.streams)
+    }));
+    text
 }
 
 fn unloaded(report: &Report) -> Vec<String> {
@@ -198,7 +237,19 @@ mod tests {
             bare: Streams { threads: 1000, before_mb: 20.0, resident_mb: 50.0 },
             ..Idle::default()
         };
+        let weighed = Process { name: "planner".to_owned(), cpu_seconds: 4.0, resident_mb: 80.0 };
+        let talking = Talking {
+            streams: 1000,
+            pace: 50,
+            seconds: 8.0,
+            chunks_per_second: 49_900.0,
+            of_wanted: 0.998,
+            heard_per_second: 49_890.0,
+            publishes_per_second: 25_000.0,
+            processes: vec![weighed],
+        };
         Report {
+            talking: vec![talking],
             cores: 2,
             pairs: vec![pair.with_ratio()],
             slow: vec![slow],
@@ -210,7 +261,7 @@ mod tests {
 
     #[test]
     fn every_number_has_its_place() {
-        expect![[r"
+        expect![[r#"
             2 cores, load 0.00, 0 syncs/s of 4 KiB, one after another
 
             one thread  run p50  run p99  call p50  call p99
@@ -232,7 +283,11 @@ mod tests {
             1000 threads wait for the model
               input to turn: p50 0.00 ms, p99 80.00 ms, worst 0.00 ms; all asked 0.00 ms after the last input
               planner 90.0 MB (40.0 before), bare client 50.0 MB (20.0 before): 20.5 KB a thread beyond the bare client
-        "]]
+
+            replies that stream  chunks/s  of wanted  heard/s  publishes/s
+            1000 at 50 chunks/s     49900       1.00    49890        25000
+              1000: planner 50 % of a core, 80 MB
+        "#]]
         .assert_eq(&table(&report()));
     }
 }

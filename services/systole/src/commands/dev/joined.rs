@@ -43,6 +43,7 @@ fn asking(dev: &Dev, settings: &PlannerSettings) -> Dev {
         model: own.model.or_else(|| settings.model.clone()),
         api_key: own.api_key.or_else(|| settings.api_key.clone()),
         base_url: own.base_url.or_else(|| settings.base_url.clone()),
+        profile: own.profile.or_else(|| settings.profile.map(|profile| profile.to_string())),
         prices: own.prices.or_else(|| settings.prices.clone()),
         ..own
     };
