@@ -3,6 +3,7 @@
 
 mod agents;
 mod approvals;
+mod bad_models;
 mod bench;
 mod cancels;
 mod checks;
@@ -37,3 +38,4 @@ mod stores;
 mod terminal;
 mod told;
 mod tools;
+mod verifying;
