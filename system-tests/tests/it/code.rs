@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::home::{Ended, Home, finish};
 
-const TASK: &str = "add a complete Props interface to Button.tsx, consistent with its JSDoc";
+pub(crate) const TASK: &str =
+    "add a complete Props interface to Button.tsx, consistent with its JSDoc";
 const BUTTON: &str = "code/work/src/components/Button.tsx";
 const INTERFACE: &str = r#"export interface ButtonProps {
   label: string;
@@ -37,7 +38,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// The agent with a fresh copy of its repository.
-fn agent(protocol: &str) -> Home {
+pub(crate) fn agent(protocol: &str) -> Home {
     let home = Home::new();
     let shipped = shipped();
     copy(&shipped.join("repo"), &home.path().join("code/repo"));
@@ -82,14 +83,19 @@ fn right() -> Value {
 
 fn button_is_completed(protocol: &str) {
     let home = agent(protocol);
-    let before = home.read(BUTTON);
     let ended = run(&home, TASK);
+    assert_button_is_complete(&home, &ended);
+}
+
+/// The run was answered, and the file is right.
+pub(crate) fn assert_button_is_complete(home: &Home, ended: &Ended) {
+    let before = home.read("code/repo/src/components/Button.tsx");
     let answer = ended.answer();
     let after = home.read(BUTTON);
     assert_eq!(after.matches(INTERFACE).count(), 1, "{after}");
     assert!(!after.contains("any"), "{after}");
     assert_eq!(after.split_once("/**").unwrap().1, before.split_once("/**").unwrap().1);
-    assert_eq!(check(&home, "src/components/Button.tsx"), right());
+    assert_eq!(check(home, "src/components/Button.tsx"), right());
     for part in [
         "--- a/src/components/Button.tsx",
         "-export type ButtonProps = any;",
@@ -106,7 +112,7 @@ fn button_is_completed(protocol: &str) {
         "check_props",
         "show_diff",
     ];
-    assert_eq!(called(&ended), expected);
+    assert_eq!(called(ended), expected);
 }
 
 #[test]

@@ -30,6 +30,7 @@ mod kill_points;
 mod kills;
 mod mixed;
 mod printed;
+mod profiles;
 mod rehearse;
 mod reloading;
 mod secure;
