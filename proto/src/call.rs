@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::ids::{ArgumentsHash, Fingerprint, InstanceId, ToolCallId, ToolName};
+use crate::ids::{ArgumentsHash, Fingerprint, InstanceId, ThreadRef, ToolCallId, ToolName};
 use crate::observation::Observation;
 use crate::time::Timestamp;
-use crate::tool::{Effect, Retry};
+use crate::tool::{Deadlines, Effect, Retry};
 
 /// What the planner made of a call when the turn ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +33,9 @@ pub struct Terms {
     pub timeout_ms: u64,
     /// Retries inside the dispatch.
     pub retry: Retry,
+    /// How long the call may wait and take in all.
+    #[serde(default, skip_serializing_if = "Deadlines::is_unsaid")]
+    pub deadlines: Deadlines,
 }
 
 /// A call as the model asked for it, in the order of the reply.
@@ -52,6 +55,12 @@ pub struct RequestedCall {
     pub terms: Option<Terms>,
     /// What the planner made of it.
     pub disposition: Disposition,
+    /// What was put right in the arguments before they were checked, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrected: Vec<String>,
+    /// Why a person is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_because: Option<String>,
 }
 
 /// Who agreed to a call, bound to its exact arguments.
@@ -61,6 +70,9 @@ pub struct Approved {
     pub by: String,
     /// What was agreed to.
     pub arguments_hash: ArgumentsHash,
+    /// The tool that was agreed to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// A tool call to execute.
@@ -105,6 +117,8 @@ pub enum Start {
     Started(Started),
     /// The call never starts.
     Barred(Barred),
+    /// A resource is taken or given back; on the resource's own subject, never on a call's.
+    Held(Hold),
 }
 
 /// An attempt that begins.
@@ -136,4 +150,38 @@ pub struct Barred {
     pub by: InstanceId,
     /// When.
     pub at: Timestamp,
+}
+
+/// The state of a resource that one mutation at a time may hold. Each record says all that the next one
+/// has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hold {
+    /// The resource.
+    pub resource: String,
+    /// Who has it; nobody once it was given back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+    /// When the newest mutations began, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub began: Vec<Timestamp>,
+    /// When the last mutation ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+}
+
+/// The call that holds a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Holder {
+    /// Its thread.
+    pub thread: ThreadRef,
+    /// The call.
+    pub tool_call_id: ToolCallId,
+    /// Its tool.
+    pub tool: ToolName,
+    /// The worker that took it.
+    pub worker: InstanceId,
+    /// When it was taken.
+    pub at: Timestamp,
+    /// When every attempt of the call is certainly over.
+    pub until: Timestamp,
 }

@@ -50,6 +50,9 @@ codes! {
     ToolFailed => "tool_failed", "The tool ran and reported a failure.";
     ToolCrashed => "tool_crashed", "The tool's process ended by a signal or could not go on.";
     ToolNotStarted => "tool_not_started", "The tool could not be started; nothing happened.";
+    Conflict => "conflict", "Another call holds the resource, or it has to rest.";
+    Exhausted => "exhausted", "There is no room for the call: slots, memory or disk are used up.";
+    NotApproved => "not_approved", "The call is not the one that was agreed to.";
     InvalidResult => "invalid_result", "The result breaks the tool's result schema.";
     Frozen => "frozen", "Irreversible tools are frozen.";
     ArtifactMissing => "artifact_missing", "The full result is no longer stored.";

@@ -198,6 +198,9 @@ pub enum Event {
         arguments_hash: ArgumentsHash,
         /// When silence denies.
         expires: Timestamp,
+        /// Why a person is asked; empty where the tool always asks.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        because: String,
     },
     /// The run is over.
     RunFinished {
@@ -260,7 +263,7 @@ pub fn events_of(thread: ThreadId, placed: &Placed) -> Vec<ThreadEvent> {
             arguments: call.arguments.clone(),
             effect: call.terms.effect,
         }],
-        Record::Start(start) => vec![start_event(start)],
+        Record::Start(start) => start_event(start).into_iter().collect(),
         Record::Observation(observation) => vec![observation_event(observation)],
         Record::Tick => Vec::new(),
     };
@@ -280,12 +283,14 @@ fn input_event(body: &InputBody) -> Event {
     Event::Input { input: input.to_owned(), text }
 }
 
-fn start_event(start: &Start) -> Event {
+/// What happens to a resource is no event of a thread.
+fn start_event(start: &Start) -> Option<Event> {
     match start {
         Start::Started(s) => {
-            Event::ToolStarted { tool_call_id: s.tool_call_id.clone(), attempt: s.attempt }
+            Some(Event::ToolStarted { tool_call_id: s.tool_call_id.clone(), attempt: s.attempt })
         }
-        Start::Barred(b) => Event::ToolBarred { tool_call_id: b.tool_call_id.clone() },
+        Start::Barred(b) => Some(Event::ToolBarred { tool_call_id: b.tool_call_id.clone() }),
+        Start::Held(_) => None,
     }
 }
 
@@ -331,6 +336,7 @@ fn fact_events(fact: &Fact) -> Vec<Event> {
             tool: asked.tool.to_string(),
             arguments_hash: asked.arguments_hash.clone(),
             expires: asked.expires,
+            because: asked.because.clone(),
         }],
         Fact::RunFinished(finished) => {
             let late = late_run(finished);

@@ -353,6 +353,9 @@ pub struct ApprovalAsked {
     pub fingerprint: Fingerprint,
     /// When silence becomes a denial, in server time.
     pub expires: Timestamp,
+    /// Why a person is asked; empty where the tool always asks.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub because: String,
 }
 
 /// How a run ended.

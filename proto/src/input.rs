@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AgentName, ArgumentsHash, InputKey, ThreadRef, ToolCallId, ToolName};
+use crate::ids::{
+    AgentName, ArgumentsHash, Fingerprint, InputKey, ThreadRef, ToolCallId, ToolName,
+};
 
 /// An input; the same key in the same thread is the same input, for ever: the first one wins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -85,6 +87,9 @@ pub struct Decision {
     pub approve: bool,
     /// What was shown when the person decided; another hash decides nothing.
     pub arguments_hash: ArgumentsHash,
+    /// The tool that was shown; another one decides nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
     /// Who decided.
     pub by: String,
     /// A word to the model.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error_code::ErrorCode;
-use crate::ids::{ArgumentsHash, ArtifactId, Fingerprint, InstanceId, ToolCallId};
+use crate::ids::{ArgumentsHash, ArtifactId, Fingerprint, InstanceId, ThreadRef, ToolCallId};
 use crate::time::Timestamp;
 
 /// How far a cancelled or doubtful call had come.
@@ -47,6 +47,29 @@ pub struct Stamp {
     pub started_at: Timestamp,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+    /// The call that was executed, when it is not this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Provenance>,
+    /// Which of the tool's other ways was taken, from 1; 0 for its own.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fallback: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// The call whose execution a result is taken from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Provenance {
+    /// Its thread, of the same tenant.
+    pub thread: ThreadRef,
+    /// The call.
+    pub tool_call_id: ToolCallId,
+    /// Whether the result is older than its tool allows, and stands in for a failure.
+    #[serde(default)]
+    pub stale: bool,
 }
 
 /// What came of a call.

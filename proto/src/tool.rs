@@ -47,7 +47,7 @@ impl Effect {
 }
 
 /// When a person has to agree before the call is dispatched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Approval {
     /// Not asked.
@@ -57,6 +57,27 @@ pub enum Approval {
     Always,
     /// Once untrusted text has entered the context.
     WhenTainted,
+    /// When this expression over the arguments holds, or cannot be evaluated. In CEL; `tainted` says
+    /// whether untrusted text has entered the context.
+    When(String),
+}
+
+/// How long a call may wait and take, where its tool says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Deadlines {
+    /// From its dispatch until it has to begin, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_ms: Option<u64>,
+    /// From its beginning until all attempts have to be over, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_ms: Option<u64>,
+}
+
+impl Deadlines {
+    /// Whether the tool says nothing.
+    pub(crate) fn is_unsaid(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Retries inside one dispatch.
@@ -90,6 +111,9 @@ pub struct ToolContract {
     /// Retries inside one dispatch.
     #[serde(default)]
     pub retry: Retry,
+    /// How long a call may wait and take in all.
+    #[serde(default, skip_serializing_if = "Deadlines::is_unsaid")]
+    pub deadlines: Deadlines,
     /// Whether a person has to agree.
     #[serde(default)]
     pub approval: Approval,
@@ -118,10 +142,17 @@ impl ToolContract {
 
     /// How long all attempts and the pauses between them may take.
     pub fn total_time(&self) -> Duration {
-        let attempts = self.retry.max_attempts.max(1);
-        let pauses = (1..attempts).map(|n| self.retry.pause_before(n.saturating_add(1)));
-        self.timeout().saturating_mul(attempts).saturating_add(pauses.sum())
+        total_time(self.timeout(), &self.retry, self.deadlines)
     }
+}
+
+/// How long all attempts and the pauses between them may take; one attempt at least.
+pub fn total_time(timeout: Duration, retry: &Retry, deadlines: Deadlines) -> Duration {
+    let attempts = retry.max_attempts.max(1);
+    let pauses = (1..attempts).map(|n| retry.pause_before(n.saturating_add(1)));
+    let all = timeout.saturating_mul(attempts).saturating_add(pauses.sum());
+    let most = deadlines.total_ms.map_or(Duration::MAX, Duration::from_millis);
+    all.min(most).max(timeout)
 }
 
 impl Retry {

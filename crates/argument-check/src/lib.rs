@@ -5,6 +5,7 @@
 //! that a model can repair its call in one step. Nothing is ever fetched: a reference that leads
 //! out of the schema is an error when the check is made.
 
+mod correct; // what a caller certainly meant
 mod fix; // what the caller should send
 mod names; // did you mean
 mod rule; // what the schema asks for
@@ -59,6 +60,13 @@ impl ArgumentCheck {
     pub fn of_any(schema: &Value) -> Result<Self, BadSchema> {
         let validator = schema::compile(schema)?;
         Ok(Self { validator: Arc::new(validator), schema: Arc::new(schema.clone()) })
+    }
+
+    /// The arguments of one call, put right where that loses nothing and can mean nothing else: blanks
+    /// around a value, `"5"` for `5`, the case of a word out of a list. With what was changed, in words.
+    /// Arguments that stay invalid are left as they are: their problems are told.
+    pub fn correct(&self, arguments: Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
+        correct::correct(&self.validator, arguments)
     }
 
     /// Checks the arguments of one call. The problems are sorted by field and never empty.

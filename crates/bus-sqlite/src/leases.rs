@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ports::reads::ReadTable;
 use ports::working_memory::Claim;
 use proto::ids::{InstanceId, ThreadRef, ToolCallId, ToolName};
 use tokio::time::Instant;
@@ -27,9 +28,15 @@ type CallLeases = BTreeMap<(ThreadRef, ToolCallId), Lease>;
 pub(crate) struct Leases {
     calls: Guarded<CallLeases>,
     probes: Guarded<BTreeMap<ToolName, Lease>>,
+    reads: Guarded<ReadTable>,
 }
 
 impl Leases {
+    /// Shared reads and places.
+    pub(crate) fn reads<T>(&self, work: impl FnOnce(&mut ReadTable) -> T) -> T {
+        self.reads.with(work)
+    }
+
     pub(crate) fn claim(
         &self,
         call: (ThreadRef, ToolCallId),

@@ -67,7 +67,7 @@ fn started(payload: &[u8]) -> Option<Started> {
         Record::Start(Start::Started(started)) => {
             started.process_group.is_some().then_some(started)
         }
-        Record::Start(Start::Barred(_))
+        Record::Start(Start::Barred(_) | Start::Held(_))
         | Record::Input(_)
         | Record::Fact(_)
         | Record::ToolCall(_)

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ports::BusError;
+use ports::reads::{Joined, KeptRead, ReadKey};
 use ports::working_memory::{Claim, Sample, Snapshot, TurnText, WorkingMemory};
 use proto::ids::{InstanceId, ThreadRef, ToolCallId, ToolName};
 use proto::time::Timestamp;
@@ -165,6 +166,52 @@ impl WorkingMemory for SqliteBus {
         Ok(self.inner.leases.probe(tool, holder, lease, Instant::now()))
     }
 
+    async fn join_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        lease: Duration,
+        not_before: Timestamp,
+    ) -> Result<Joined, BusError> {
+        Ok(self.inner.leases.reads(|reads| reads.join(key, by, lease, not_before, self.now())))
+    }
+
+    async fn keep_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        read: KeptRead,
+        keep: Duration,
+    ) -> Result<(), BusError> {
+        check_size(&read.value, ARTIFACT_LIMIT)?;
+        self.inner.leases.reads(|reads| reads.keep(key, by, read, keep, self.now()));
+        Ok(())
+    }
+
+    async fn kept_read(&self, key: &ReadKey) -> Result<Option<KeptRead>, BusError> {
+        Ok(self.inner.leases.reads(|reads| reads.kept(key, self.now())))
+    }
+
+    async fn leave_read(&self, key: &ReadKey, by: &str) -> Result<(), BusError> {
+        self.inner.leases.reads(|reads| reads.leave(key, by));
+        Ok(())
+    }
+
+    async fn take_place(
+        &self,
+        tool: &ToolName,
+        who: &str,
+        most: u32,
+        lease: Duration,
+    ) -> Result<Option<Duration>, BusError> {
+        Ok(self.inner.leases.reads(|reads| reads.take_place(tool, who, most, lease, self.now())))
+    }
+
+    async fn leave_place(&self, tool: &ToolName, who: &str) -> Result<(), BusError> {
+        self.inner.leases.reads(|reads| reads.leave_place(tool, who));
+        Ok(())
+    }
+
     async fn set_active(
         &self,
         thread: &ThreadRef,
@@ -194,6 +241,10 @@ impl WorkingMemory for SqliteBus {
 }
 
 impl SqliteBus {
+    fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
     /// Waits until what is kept in memory at this moment is written.
     async fn write_behind(&self) -> Result<(), BusError> {
         let dirty = Arc::new(self.inner.behind.dirty());

@@ -6,6 +6,7 @@
 //! - [`problem`]: what is wrong with a file, where, and what to write instead
 //! - [`yaml`], [`fields`]: a file as a tree that knows its lines, read field by field
 //! - [`manifest`], [`run`], [`http`]: tool files; `docs/tools.md` is the reference for their writers
+//! - [`policy`]: what workers keep to around a tool
 //! - [`template`]: `{name}` in argument vectors, requests and resource names
 //! - [`agent_file`]: agent files; `docs/agents.md`
 //! - [`lint`]: advice on tools that are valid but hard to call
@@ -20,6 +21,8 @@ mod http_url;
 pub mod lint;
 pub mod manifest;
 mod parameters;
+pub mod policy;
+mod policy_reader;
 pub mod problem;
 pub mod run;
 mod run_reader;

@@ -7,6 +7,7 @@ use proto::ids::ToolName;
 use proto::tool::ToolContract;
 use serde_json::{Value, json};
 
+use crate::policy::Policy;
 use crate::problem::{Problem, Report};
 use crate::run::{Run, Surroundings};
 use crate::tool_reader;
@@ -30,10 +31,8 @@ pub struct ToolDefinition {
     pub run: Run,
     /// How to find out whether its effect happened; there for every checkable tool.
     pub probe: Option<Run>,
-    /// What one mutation at a time holds, a [`crate::template::Template`] over the arguments.
-    pub resource: Option<String>,
-    /// How long a result may be used again; 0 for never. Only for read-only tools.
-    pub cache_ttl_ms: u64,
+    /// What its workers keep to around it.
+    pub policy: Policy,
     /// What the file says and what was filled in.
     pub stated: Stated,
 }

@@ -49,6 +49,8 @@ pub struct BuiltinRun {
     /// The folder that file builtins may not leave; absolute after loading, the manifest's folder
     /// unless the manifest names one. Absent for builtins without files.
     pub root: Option<PathBuf>,
+    /// Whether `fetch_url` may go to private networks and to this machine.
+    pub private: bool,
 }
 
 /// The tools that a worker brings along.

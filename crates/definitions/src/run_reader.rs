@@ -268,7 +268,15 @@ fn builtin<'n>(
         Some(root) => Some(path(&root, around, report)?),
         None => builtin.filter(|builtin| builtin.has_root()).map(|_| around.folder.to_owned()),
     };
-    let run = Run::Builtin(BuiltinRun { builtin: builtin?, root });
+    let private = match fields.get("private") {
+        Some(at) if builtin.is_some_and(|builtin| builtin != Builtin::FetchUrl) => {
+            report.wrong(&at, "no such field: only fetch_url goes anywhere", "leave it out");
+            None
+        }
+        Some(at) => at.truth(report),
+        None => Some(false),
+    };
+    let run = Run::Builtin(BuiltinRun { builtin: builtin?, root, private: private? });
     Some(Written { run, as_written: fields.place().node().to_json(), templates: Vec::new() })
 }
 

@@ -6,11 +6,11 @@ use crate::fields::Fields;
 use crate::problem::Report;
 use crate::yaml::{Kind, Place};
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+pub(crate) const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const MOST_ATTEMPTS: u64 = 20;
 
 #[derive(Clone, Copy)]
-enum Unit {
+pub(crate) enum Unit {
     Millis,
     Seconds,
 }
@@ -79,7 +79,7 @@ fn backoff(fields: &mut Fields<'_>, report: &mut Report) -> Option<u64> {
 }
 
 /// A span as a number in its unit, or with a unit of its own: `1500`, `1.5s`, `500ms`, `2m`.
-fn span(at: &Place<'_>, unit: Unit, least: u64, report: &mut Report) -> Option<u64> {
+pub(crate) fn span(at: &Place<'_>, unit: Unit, least: u64, report: &mut Report) -> Option<u64> {
     let millis = match &at.node().kind {
         Kind::Number(number) => match unit {
             Unit::Millis => number.as_u64(),
@@ -101,7 +101,7 @@ fn span(at: &Place<'_>, unit: Unit, least: u64, report: &mut Report) -> Option<u
     millis
 }
 
-fn with_unit(text: &str) -> Option<u64> {
+pub(crate) fn with_unit(text: &str) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at_checked(end)?;
@@ -109,6 +109,7 @@ fn with_unit(text: &str) -> Option<u64> {
         "ms" => 1.0,
         "s" => 1000.0,
         "m" | "min" => 60_000.0,
+        "h" => 3_600_000.0,
         _ => return None,
     };
     whole(number.parse::<f64>().ok()? * factor)

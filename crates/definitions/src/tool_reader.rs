@@ -2,7 +2,7 @@
 
 use proto::hash;
 use proto::ids::ToolName;
-use proto::tool::{Approval, Effect, Retry, ToolContract};
+use proto::tool::{Approval, Deadlines, Effect, Retry, ToolContract};
 use serde_json::{Value, json};
 
 use crate::builtins;
@@ -10,30 +10,24 @@ use crate::fields::Fields;
 use crate::http::Method;
 use crate::manifest::{ProgramPlace, Stated, ToolDefinition, fingerprint};
 use crate::parameters;
+use crate::policy_reader::{self, ReadPolicy};
 use crate::problem::Report;
 use crate::run::{Builtin, Run, Surroundings};
 use crate::run_reader::{self, Written};
 use crate::template::Template;
 use crate::times;
-use crate::yaml::{Kind, Place};
+use crate::yaml::Place;
 
 const TIMEOUT_MS: u64 = 3000;
 /// Servers of one's own, and those of others.
 const SERVER_TIMEOUT_MS: (u64, u64) = (15_000, 30_000);
 const RESULT_TOKENS: u64 = 300;
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 const EFFECTS: [(&str, Effect); 4] = [
     ("read_only", Effect::ReadOnly),
     ("idempotent", Effect::Idempotent),
     ("checkable", Effect::Checkable),
     ("irreversible", Effect::Irreversible),
-];
-
-const APPROVALS: [(&str, Approval); 3] = [
-    ("never", Approval::Never),
-    ("always", Approval::Always),
-    ("when_tainted", Approval::WhenTainted),
 ];
 
 /// Reads a tool; `None` when something about it is wrong.
@@ -44,16 +38,18 @@ pub(crate) fn read(
 ) -> Option<ToolDefinition> {
     let mut fields = Fields::of(place, report)?;
     let runs = Runs::read(&mut fields, around, report);
+    let policy = policy_reader::read(&mut fields, method(place), around, report);
     let promise = Promise::read(&mut fields, runs.run.as_ref(), report);
     let limits = Limits::read(&mut fields, runs.run.as_ref(), report);
     fields.close(report);
     if let Some(promise) = &promise {
-        check_templates(&runs, promise, report);
-        check_effect(place, &runs, promise.effect.0, limits.as_ref(), report);
+        check_templates(&runs, policy.as_ref(), promise, report);
+        check_effect(place, &runs, promise.effect.0, policy.as_ref(), report);
     }
-    let both = runs.run.iter().chain(&runs.probe);
+    let ways = policy.iter().flat_map(|policy| &policy.fallbacks);
+    let both = runs.run.iter().chain(&runs.probe).chain(ways);
     let programs = both.flat_map(|written| written.programs(around.folder)).collect();
-    assemble((place, programs), runs, promise?, &limits?)
+    assemble((place, programs), runs, promise?, &limits?, policy?)
 }
 
 fn assemble(
@@ -61,6 +57,7 @@ fn assemble(
     runs: Runs<'_>,
     promise: Promise,
     limits: &Limits,
+    policy: ReadPolicy<'_>,
 ) -> Option<ToolDefinition> {
     let run = runs.run?;
     let mut contract = ToolContract {
@@ -70,29 +67,30 @@ fn assemble(
         effect: promise.effect.0,
         timeout_ms: limits.timeout.0,
         retry: limits.retry,
+        deadlines: limits.deadlines,
         approval: promise.approval,
         permissions: promise.permissions,
         result_tokens: limits.result_tokens,
         result_schema: promise.result_schema,
         fingerprint: hash::fingerprint(""),
     };
-    let resource = runs.resource.map(|(text, _, _)| text);
-    let written: Vec<&Value> =
-        std::iter::once(&run).chain(&runs.probe).map(|written| &written.as_written).collect();
-    let rest = json!({ "resource": resource, "cache_ttl_ms": limits.cache_ttl_ms });
-    contract.fingerprint = fingerprint(&contract, &written, &rest);
+    let written: Vec<&Value> = std::iter::once(&run)
+        .chain(&runs.probe)
+        .chain(&policy.fallbacks)
+        .map(|written| &written.as_written)
+        .collect();
+    contract.fingerprint = fingerprint(&contract, &written, &policy.policy.as_json());
     let line = place.node().line;
     let stated = Stated { line, effect: promise.effect.1, timeout: limits.timeout.1, programs };
     let probe = runs.probe.map(|probe| probe.run);
-    let cache_ttl_ms = limits.cache_ttl_ms;
-    Some(ToolDefinition { contract, run: run.run, probe, resource, cache_ttl_ms, stated })
+    let policy = policy.policy;
+    Some(ToolDefinition { contract, run: run.run, probe, policy, stated })
 }
 
 /// What a worker does.
 struct Runs<'n> {
     run: Option<Written<'n>>,
     probe: Option<Written<'n>>,
-    resource: Option<(String, Template, Place<'n>)>,
 }
 
 impl<'n> Runs<'n> {
@@ -101,18 +99,17 @@ impl<'n> Runs<'n> {
         if run.is_none() {
             fields.required("run", run_reader::HOW, report);
         }
-        let method = method(fields);
+        let method = method(fields.place());
         let run = run.and_then(|((), at)| run_reader::read(&at, method, around, report));
         let probe = fields.get("probe").and_then(|at| probe(&at, around, report));
-        Self { run, probe, resource: fields.get("resource").and_then(|at| resource(at, report)) }
+        Self { run, probe }
     }
 
     /// Every template with its place.
     fn templates(&self) -> impl Iterator<Item = (&Template, &Place<'n>)> {
         let written = self.run.iter().chain(&self.probe);
         let argv = written.flat_map(|written| written.templates.iter());
-        let argv = argv.map(|(template, place)| (template, place));
-        argv.chain(self.resource.iter().map(|(_, template, place)| (template, place)))
+        argv.map(|(template, place)| (template, place))
     }
 }
 
@@ -129,16 +126,10 @@ fn probe<'n>(
 }
 
 /// How a request asks when it does not say so: only a tool that changes nothing may `GET`.
-fn method(fields: &mut Fields<'_>) -> Method {
-    let effect = fields.get("effect");
-    let only_reads = effect.is_some_and(|at| at.node().as_text() == Some("read_only"));
+fn method(place: &Place<'_>) -> Method {
+    let effect = place.node().get("effect");
+    let only_reads = effect.is_some_and(|effect| effect.as_text() == Some("read_only"));
     if only_reads { Method::Get } else { Method::Post }
-}
-
-fn resource<'n>(at: Place<'n>, report: &mut Report) -> Option<(String, Template, Place<'n>)> {
-    let text = at.words(report)?.to_owned();
-    let template = Template::parse(&text);
-    Some((text, template, at))
 }
 
 /// What planners and models see.
@@ -177,8 +168,10 @@ impl Promise {
                 Some((builtin.map_or(Effect::Irreversible, Builtin::effect), builtin.is_some()))
             }
         };
-        let approval =
-            fields.get("approval").map_or(Some(Approval::Never), |at| approval(&at, report));
+        let approval = fields.get("approval").map_or(Some(Approval::Never), |at| {
+            let names = parameters.iter().flat_map(property_names);
+            policy_reader::approval(&at, names, report)
+        });
         let permissions = fields.get("permissions").map_or(Some(Vec::new()), |at| at.texts(report));
         let result_schema = match fields.get("result_schema") {
             Some(at) => Some(parameters::read_any(&at, report)?),
@@ -237,23 +230,13 @@ fn property_names(schema: &Value) -> impl Iterator<Item = &str> {
     properties.into_iter().flat_map(|all| all.keys().map(String::as_str))
 }
 
-fn approval(at: &Place<'_>, report: &mut Report) -> Option<Approval> {
-    if let Kind::Map(_) = at.node().kind {
-        let fix = "write `always`, which asks each time";
-        let found = "an expression, which this version does not support";
-        report.broken(at, "one of never, always, when_tainted", found, fix);
-        return None;
-    }
-    at.choice(&APPROVALS, report)
-}
-
 /// Where attempts and results end.
 struct Limits {
     /// With whether the file says so.
     timeout: (u64, bool),
     retry: Retry,
+    deadlines: Deadlines,
     result_tokens: u32,
-    cache_ttl_ms: u64,
 }
 
 impl Limits {
@@ -272,15 +255,12 @@ impl Limits {
             Some(at) => at.whole(1, 100_000, report),
             None => Some(default_tokens(run)),
         };
-        let cache_ttl_ms = match fields.get("cache_ttl_ms") {
-            Some(at) => at.whole(0, DAY_MS, report),
-            None => Some(0),
-        };
+        let deadlines = policy_reader::deadlines(fields, report);
         Some(Self {
             timeout: timeout?,
             retry: retry?,
+            deadlines: deadlines?,
             result_tokens: u32::try_from(result_tokens?).ok()?,
-            cache_ttl_ms: cache_ttl_ms?,
         })
     }
 }
@@ -315,9 +295,18 @@ fn default_timeout(run: Option<&Written<'_>>, external: bool) -> u64 {
 }
 
 /// Every `{name}` has to be a parameter.
-fn check_templates(runs: &Runs<'_>, promise: &Promise, report: &mut Report) {
+fn check_templates(
+    runs: &Runs<'_>,
+    policy: Option<&ReadPolicy<'_>>,
+    promise: &Promise,
+    report: &mut Report,
+) {
     let known: Vec<&str> = property_names(&promise.parameters).collect();
-    for (template, place) in runs.templates() {
+    let more = policy.into_iter().flat_map(|policy| {
+        let ways = policy.fallbacks.iter().flat_map(|written| &written.templates);
+        policy.resource.iter().chain(ways).map(|(template, place)| (template, place))
+    });
+    for (template, place) in runs.templates().chain(more) {
         for name in template.names().filter(|name| !known.contains(name)) {
             let expected = format!("the name of a parameter ({})", known.join(", "));
             let fix = argument_check::nearest(name, known.iter().copied()).map_or_else(
@@ -333,7 +322,7 @@ fn check_effect(
     place: &Place<'_>,
     runs: &Runs<'_>,
     effect: Effect,
-    limits: Option<&Limits>,
+    policy: Option<&ReadPolicy<'_>>,
     report: &mut Report,
 ) {
     let child =
@@ -348,8 +337,14 @@ fn check_effect(
         let found = format!("one for a tool that is {}", effect.as_str());
         report.broken(&child("probe"), "a probe only for a checkable tool", found, fix);
     }
-    if effect != Effect::ReadOnly && limits.is_some_and(|limits| limits.cache_ttl_ms > 0) {
+    let Some(policy) = policy.map(|read| &read.policy) else { return };
+    let spans = [("cache_ttl_ms", policy.cache_ttl_ms), ("stale_ms", policy.stale_ms)];
+    for (name, _) in spans.into_iter().filter(|(_, ms)| effect != Effect::ReadOnly && *ms > 0) {
         let fix = "leave it out: the result of an effect is not used again";
-        report.wrong(&child("cache_ttl_ms"), "0 unless the tool is read_only", fix);
+        report.wrong(&child(name), "0 unless the tool is read_only", fix);
+    }
+    if effect == Effect::Checkable && !policy.fallbacks.is_empty() {
+        let fix = "leave it out: a probe tells of one way to run only";
+        report.wrong(&child("fallback"), "none for a checkable tool", fix);
     }
 }

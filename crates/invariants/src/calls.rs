@@ -138,6 +138,7 @@ impl Calls {
         let id = match start {
             Start::Started(started) => &started.tool_call_id,
             Start::Barred(barred) => &barred.tool_call_id,
+            Start::Held(_) => return,
         };
         if self.lost.contains(id) {
             return;

@@ -38,6 +38,8 @@ impl Starts {
         }
         match start {
             Start::Barred(_) => (self.barred, self.checkpoints) = (true, 0),
+            // Never on a call's subject.
+            Start::Held(_) => {}
             Start::Started(started) => {
                 self.judge(started, effect, answered, report);
                 self.attempts = self.attempts.saturating_add(1);

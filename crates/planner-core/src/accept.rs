@@ -10,7 +10,7 @@ use proto::model::{BrokenCall, ReadyCall};
 use proto::observation::Observation;
 use serde_json::{Map, Value};
 
-use crate::calls::{needs_approval, terms};
+use crate::calls::{asks, terms};
 use crate::repeats;
 use crate::thread::{Call, Thread};
 use crate::toolbox::{EXPAND, FINISH, Tool, Toolbox};
@@ -37,7 +37,8 @@ pub struct Judge<'a> {
 impl Judge<'_> {
     /// Judges a call whose arguments could be read.
     pub fn ready(&self, id: ToolCallId, earlier_in_reply: u32, call: ReadyCall) -> RequestedCall {
-        let verdict = self.verdict(&id, earlier_in_reply, &call);
+        let (call, corrected) = self.corrected(call);
+        let (verdict, asked_because) = self.verdict(&id, earlier_in_reply, &call);
         let terms = match &verdict {
             Disposition::Dispatch | Disposition::AwaitApproval => {
                 self.toolbox.get(&call.name).map(|tool| terms(&tool.contract))
@@ -51,6 +52,8 @@ impl Judge<'_> {
             opaque: call.opaque,
             terms,
             disposition: verdict,
+            corrected,
+            asked_because,
         }
     }
 
@@ -74,20 +77,41 @@ impl Judge<'_> {
             opaque: None,
             terms: None,
             disposition: Disposition::Answered(Box::new(observation)),
+            corrected: Vec::new(),
+            asked_because: None,
         }
     }
 
-    fn verdict(&self, id: &ToolCallId, earlier: u32, call: &ReadyCall) -> Disposition {
+    /// The call with its arguments put right where they can mean one thing only: everything later,
+    /// such as what a person agrees to, is about those.
+    fn corrected(&self, call: ReadyCall) -> (ReadyCall, Vec<String>) {
+        let Some(tool) = self.toolbox.get(&call.name) else { return (call, Vec::new()) };
+        let (arguments, words) = tool.check.correct(call.arguments);
+        (ReadyCall { arguments, ..call }, words)
+    }
+
+    /// What becomes of a call, and why a person is asked.
+    fn verdict(
+        &self,
+        id: &ToolCallId,
+        earlier: u32,
+        call: &ReadyCall,
+    ) -> (Disposition, Option<String>) {
         if call.name == FINISH && self.agent.protocol == Protocol::Native {
-            return answered(finish(id, call));
+            return (answered(finish(id, call)), None);
         }
         if let Some(content) = self.told_again(call) {
-            return answered(told(id, content));
+            return (answered(told(id, content)), None);
         }
-        match self.refusal(earlier, call) {
-            Some((code, text)) => answered(Observation::synthesised(id.clone(), code, text)),
-            None if self.asks(call) => Disposition::AwaitApproval,
-            None => Disposition::Dispatch,
+        if let Some((code, text)) = self.refusal(earlier, call) {
+            return (answered(Observation::synthesised(id.clone(), code, text)), None);
+        }
+        let tool = self.toolbox.get(&call.name);
+        match tool.and_then(|tool| asks(tool, &call.arguments, self.tainted)) {
+            Some(because) => {
+                (Disposition::AwaitApproval, Some(because).filter(|text| !text.is_empty()))
+            }
+            None => (Disposition::Dispatch, None),
         }
     }
 
@@ -102,11 +126,6 @@ impl Judge<'_> {
         let from = call.arguments.get("from").and_then(Value::as_u64).unwrap_or(0);
         let from = content.ceil_char_boundary(usize::try_from(from).unwrap_or(usize::MAX));
         Some(head(content.get(from..).unwrap_or(""), MOST_TOLD_AGAIN).to_owned())
-    }
-
-    fn asks(&self, call: &ReadyCall) -> bool {
-        let tool = self.toolbox.get(&call.name);
-        tool.is_some_and(|tool| needs_approval(&tool.contract, self.tainted))
     }
 
     fn refusal(&self, earlier: u32, call: &ReadyCall) -> Option<(ErrorCode, String)> {

@@ -1,6 +1,9 @@
 //! Calls of a turn whose reply is in the journal: dispatch what is missing, ask people, close what
 //! is overdue, and wait for the rest.
 
+use std::time::Duration;
+
+use approval_rule::Verdict;
 use proto::call::{Approved, Disposition, RequestedCall, Started, Terms, ToolCall};
 use proto::error_code::ErrorCode;
 use proto::fact::{ApprovalAsked, Fact};
@@ -8,9 +11,11 @@ use proto::hash::arguments_hash;
 use proto::ids::{Sequence, ToolName};
 use proto::observation::{Observation, Receipt};
 use proto::time::Timestamp;
-use proto::tool::{Approval, ToolContract};
+use proto::tool::{Approval, ToolContract, total_time};
+use serde_json::{Map, Value};
 
 use crate::thread::{Call, Mode, StartState, Thread};
+use crate::toolbox::Tool;
 use crate::view::{Armed, Branch, Decision, Spans, Step, View};
 
 /// What the open calls of the active run ask for, if there are any.
@@ -92,7 +97,9 @@ fn approval(view: &View<'_>, call: &Call) -> Option<Decision> {
     }
     if is_pre_approved(view.thread, &call.requested.tool) {
         let hash = arguments_hash(&call.requested.arguments);
-        let approved = Approved { by: "pre-approved".to_owned(), arguments_hash: hash };
+        let fingerprint = call.requested.terms.as_ref().map(|terms| terms.fingerprint.clone());
+        let by = "pre-approved".to_owned();
+        let approved = Approved { by, arguments_hash: hash, fingerprint };
         return Some(dispatch(view, call, Branch::PreApproved, Some(approved)));
     }
     let Some(asked) = &call.asked else { return Some(ask(view, call)) };
@@ -122,7 +129,8 @@ fn ask(view: &View<'_>, call: &Call) -> Decision {
         tool,
         arguments_hash: arguments_hash(&call.requested.arguments),
         fingerprint: terms.fingerprint.clone(),
-        expires: view.now.after(std::time::Duration::from_millis(wait)),
+        expires: view.now.after(Duration::from_millis(wait)),
+        because: call.requested.asked_because.clone().unwrap_or_default(),
     };
     Decision::fact(Branch::AskApproval, Fact::ApprovalAsked(asked))
 }
@@ -167,8 +175,10 @@ pub fn tool_call(
     spans: Spans,
 ) -> Option<ToolCall> {
     let terms = requested.terms.clone()?;
-    let start_by = now.after(spans.schedule_to_start);
-    let deadline = start_by.after(total_time(&terms)).after(spans.grace);
+    let wait = terms.deadlines.start_ms.map_or(spans.schedule_to_start, Duration::from_millis);
+    let start_by = now.after(wait);
+    let takes = total_time(Duration::from_millis(terms.timeout_ms), &terms.retry, terms.deadlines);
+    let deadline = start_by.after(takes).after(spans.grace);
     Some(ToolCall {
         tool_call_id: requested.tool_call_id.clone(),
         run: place.run,
@@ -186,13 +196,6 @@ pub fn tool_call(
     })
 }
 
-fn total_time(terms: &Terms) -> std::time::Duration {
-    let attempts = terms.retry.max_attempts.max(1);
-    let one = std::time::Duration::from_millis(terms.timeout_ms);
-    let pauses = (2..=attempts).map(|attempt| terms.retry.pause_before(attempt));
-    one.saturating_mul(attempts).saturating_add(pauses.sum())
-}
-
 /// What the planner keeps of a contract with a call.
 pub fn terms(contract: &ToolContract) -> Terms {
     Terms {
@@ -200,15 +203,24 @@ pub fn terms(contract: &ToolContract) -> Terms {
         fingerprint: contract.fingerprint.clone(),
         timeout_ms: contract.timeout_ms,
         retry: contract.retry,
+        deadlines: contract.deadlines,
     }
 }
 
-/// Whether a person has to agree to a call of this tool.
-pub fn needs_approval(contract: &ToolContract, tainted: bool) -> bool {
-    match contract.approval {
-        Approval::Never => false,
-        Approval::Always => true,
-        Approval::WhenTainted => tainted,
+/// Why a person has to agree to a call of this tool, if one has to; no words where each call asks. A
+/// condition that cannot be compiled or decided asks.
+pub fn asks(tool: &Tool, arguments: &Map<String, Value>, tainted: bool) -> Option<String> {
+    match (&tool.contract.approval, &tool.rule) {
+        (Approval::Never, _) => None,
+        (Approval::Always, _) => Some(String::new()),
+        (Approval::WhenTainted, _) => {
+            tainted.then(|| "text from outside has entered the conversation".to_owned())
+        }
+        (Approval::When(text), None) => Some(format!("the condition `{text}` cannot be read")),
+        (Approval::When(_), Some(rule)) => match rule.judge(arguments, tainted) {
+            Verdict::Go => None,
+            Verdict::Ask(why) => Some(why),
+        },
     }
 }
 

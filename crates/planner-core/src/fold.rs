@@ -82,7 +82,7 @@ impl Thread {
             InputBody::Steer(message) => self.queue(sequence, at, Mode::Steer, message),
             InputBody::Interrupt(message) => self.queue(sequence, at, Mode::Interrupt, message),
             InputBody::Cancel { .. } => self.fold_cancel(sequence),
-            InputBody::Decision(decision) => self.fold_decision(decision),
+            InputBody::Decision(decision) => self.fold_decision(at, decision),
         }
     }
 
@@ -98,10 +98,15 @@ impl Thread {
         }
     }
 
-    /// The first word that fits the call stays.
-    fn fold_decision(&mut self, decision: &Decision) {
+    /// The first word in time that fits the call stays.
+    fn fold_decision(&mut self, at: Timestamp, decision: &Decision) {
         let Some(call) = self.calls.get_mut(&decision.tool_call_id) else { return };
-        let fits = call.asked.as_ref().is_some_and(|a| a.arguments_hash == decision.arguments_hash);
+        let fits = call.asked.as_ref().is_some_and(|asked| {
+            let shown = decision.fingerprint.as_ref();
+            asked.arguments_hash == decision.arguments_hash
+                && shown.is_none_or(|shown| *shown == asked.fingerprint)
+                && at <= asked.expires
+        });
         if fits && call.decision.is_none() {
             call.decision = Some(decision.clone());
         }
@@ -325,6 +330,7 @@ impl Thread {
                 (&started.tool_call_id, StartState::Started { sequence, started: started.clone() })
             }
             Start::Barred(barred) => (&barred.tool_call_id, StartState::Barred),
+            Start::Held(_) => return,
         };
         let Some(call) = self.calls.get_mut(id) else { return };
         call.start = match (&call.start, state) {
@@ -412,6 +418,8 @@ pub fn requested_of(call: &ToolCall) -> RequestedCall {
         opaque: call.opaque.clone(),
         terms: Some(call.terms.clone()),
         disposition: Disposition::Dispatch,
+        corrected: Vec::new(),
+        asked_because: None,
     }
 }
 

@@ -268,6 +268,10 @@ fn answered(
                 observation.content.push_str(&line);
             }
             let requested = &call.requested;
+            if !requested.corrected.is_empty() {
+                let line = format!("[Corrected arguments: {}.]\n", requested.corrected.join("; "));
+                observation.content.insert_str(0, &line);
+            }
             let (tool, arguments) = (wire_name(&requested.tool), requested.arguments.clone());
             Ok(AnsweredCall::new(tool, arguments, requested.opaque.clone(), observation))
         })

@@ -369,7 +369,11 @@ impl Call {
     /// Who agreed, when somebody did.
     pub fn approval(&self) -> Option<Approved> {
         let decision = self.decision.as_ref().filter(|decision| decision.approve)?;
-        Some(Approved { by: decision.by.clone(), arguments_hash: decision.arguments_hash.clone() })
+        Some(Approved {
+            by: decision.by.clone(),
+            arguments_hash: decision.arguments_hash.clone(),
+            fingerprint: self.asked.as_ref().map(|asked| asked.fingerprint.clone()),
+        })
     }
 }
 

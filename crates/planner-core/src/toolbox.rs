@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use approval_rule::ApprovalRule;
 use argument_check::ArgumentCheck;
 use proto::agent::{Agent, Protocol};
 use proto::ids::ToolName;
 use proto::model::ModelTool;
-use proto::tool::ToolContract;
+use proto::tool::{Approval, ToolContract};
 use serde_json::Value;
 
 /// The builtin by which a model ends a run in the `native` protocol.
@@ -23,6 +24,8 @@ pub struct Tool {
     pub contract: ToolContract,
     /// Its argument check.
     pub check: Arc<ArgumentCheck>,
+    /// The condition under which a person is asked, when it can be read.
+    pub rule: Option<ApprovalRule>,
     offered: ModelTool,
 }
 
@@ -41,7 +44,8 @@ impl Toolbox {
             match ArgumentCheck::new(&contract.parameters) {
                 Ok(check) => {
                     let (name, offered) = (contract.name.clone(), model_tool(&contract));
-                    tools.insert(name, Tool { contract, check: Arc::new(check), offered });
+                    let (rule, check) = (rule_of(&contract), Arc::new(check));
+                    tools.insert(name, Tool { contract, check, rule, offered });
                 }
                 Err(_) => broken.push(contract.name),
             }
@@ -71,6 +75,13 @@ impl Toolbox {
         }
         offered
     }
+}
+
+fn rule_of(contract: &ToolContract) -> Option<ApprovalRule> {
+    let Approval::When(text) = &contract.approval else { return None };
+    let parameters = contract.parameters.get("properties").and_then(Value::as_object);
+    let names = parameters.into_iter().flat_map(|all| all.keys().map(String::as_str));
+    ApprovalRule::parse(text, names).ok()
 }
 
 fn model_tool(contract: &ToolContract) -> ModelTool {

@@ -5,8 +5,8 @@
 //! its own inside the adapter and answers with an error rather than hang.
 //!
 //! Reading order: [`journal`] · [`queues`] · [`append`] · [`inputs`] · [`live`] · [`working_memory`] ·
-//! [`artifacts`] · [`registry`] · [`freezes`] · [`model`] · [`recall`] · [`embedder`] · [`feed`] ·
-//! [`clock`] · [`deployment`]
+//! [`reads`] · [`artifacts`] · [`registry`] · [`freezes`] · [`model`] · [`recall`] · [`embedder`] ·
+//! [`feed`] · [`clock`] · [`deployment`]
 
 pub mod admission;
 pub mod append;
@@ -21,6 +21,7 @@ pub mod journal;
 pub mod live;
 pub mod model;
 pub mod queues;
+pub mod reads;
 pub mod recall;
 pub mod registry;
 pub mod working_memory;

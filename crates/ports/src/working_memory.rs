@@ -8,6 +8,7 @@ use proto::ids::{InstanceId, Sequence, ThreadRef, ToolCallId, ToolName};
 use proto::time::Timestamp;
 
 use crate::BusError;
+use crate::reads::{Joined, KeptRead, ReadKey};
 
 /// The outcome of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,28 @@ pub struct Sample {
     pub ok: bool,
 }
 
+/// What a worker asks before it begins with a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// The call's thread.
+    pub thread: &'a ThreadRef,
+    /// The call.
+    pub call: &'a ToolCallId,
+    /// Who asks, and for how long, when the call is to be claimed.
+    pub claim: Option<(&'a InstanceId, Duration)>,
+}
+
+/// What a worker is told before it begins with a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entered {
+    /// The kept observation; with one nothing is claimed.
+    pub done: Option<Bytes>,
+    /// Whether the call was marked as cancelled.
+    pub cancelled: bool,
+    /// The claim, when it was asked for.
+    pub claim: Option<Claim>,
+}
+
 /// Working memory of planners and workers.
 #[async_trait]
 pub trait WorkingMemory: Send + Sync {
@@ -63,6 +86,19 @@ pub trait WorkingMemory: Send + Sync {
         holder: &InstanceId,
         lease: Duration,
     ) -> Result<Claim, BusError>;
+
+    /// The kept observation, the cancel mark and, unless there is an observation, the claim: what lies
+    /// before an attempt, in one step where the store can.
+    async fn enter(&self, entry: Entry<'_>) -> Result<Entered, BusError> {
+        let Entry { thread, call, claim } = entry;
+        let done = self.done(thread, call).await?;
+        let cancelled = self.is_cancelled(thread, call).await?;
+        let claim = match claim.filter(|_| done.is_none()) {
+            Some((holder, lease)) => Some(self.claim(thread, call, holder, lease).await?),
+            None => None,
+        };
+        Ok(Entered { done, cancelled, claim })
+    }
 
     /// Gives a lease back, if `holder` has it.
     async fn release(
@@ -127,6 +163,44 @@ pub trait WorkingMemory: Send + Sync {
         holder: &InstanceId,
         lease: Duration,
     ) -> Result<bool, BusError>;
+
+    /// Joins the calls that want one read: a result whose execution began at `not_before` or later
+    /// will do; else one call executes while its lease lasts, and the same call renews it.
+    async fn join_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        lease: Duration,
+        not_before: Timestamp,
+    ) -> Result<Joined, BusError>;
+
+    /// Keeps the result of a shared read unless a newer one is kept, and ends the lease of `by`.
+    async fn keep_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        read: KeptRead,
+        keep: Duration,
+    ) -> Result<(), BusError>;
+
+    /// The kept result, whatever its age.
+    async fn kept_read(&self, key: &ReadKey) -> Result<Option<KeptRead>, BusError>;
+
+    /// Ends the lease of `by` without a result: the next call executes.
+    async fn leave_read(&self, key: &ReadKey, by: &str) -> Result<(), BusError>;
+
+    /// Takes or keeps one of `most` places of a tool; answers how long all are taken at least, if
+    /// they are.
+    async fn take_place(
+        &self,
+        tool: &ToolName,
+        who: &str,
+        most: u32,
+        lease: Duration,
+    ) -> Result<Option<Duration>, BusError>;
+
+    /// Gives a place back.
+    async fn leave_place(&self, tool: &ToolName, who: &str) -> Result<(), BusError>;
 
     /// Lists a thread as active with its next deadline, or takes it off the list.
     async fn set_active(

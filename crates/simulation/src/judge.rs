@@ -63,7 +63,9 @@ fn calls_of(record: &Record) -> Vec<ToolCallId> {
         Record::Fact(Fact::TurnSealed(turn)) => ids(&turn.calls),
         Record::Start(Start::Started(started)) => vec![started.tool_call_id.clone()],
         Record::Start(Start::Barred(barred)) => vec![barred.tool_call_id.clone()],
-        Record::Fact(_) | Record::Input(_) | Record::Tick => Vec::new(),
+        Record::Start(Start::Held(_)) | Record::Fact(_) | Record::Input(_) | Record::Tick => {
+            Vec::new()
+        }
     }
 }
 

@@ -38,6 +38,7 @@ fn record(record: &Record) -> String {
             format!("start {} attempt {} by {}", start.tool_call_id, start.attempt, start.worker)
         }
         Record::Start(Start::Barred(bar)) => format!("bar {} by {}", bar.tool_call_id, bar.by),
+        Record::Start(Start::Held(hold)) => format!("hold {} {:?}", hold.resource, hold.holder),
         Record::Observation(seen) => {
             let (id, code) = (&seen.tool_call_id, seen.code);
             format!("observation {id} attempt {} {code:?} {:?}", seen.attempt, seen.receipt)

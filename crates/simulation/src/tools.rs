@@ -12,7 +12,7 @@ use proto::tool::{Approval, Effect, Retry, ToolContract};
 use serde_json::json;
 
 /// One tool of a world.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ToolSpec {
     /// Its name.
     pub name: &'static str,
@@ -65,7 +65,8 @@ impl ToolSpec {
             effect: self.effect,
             timeout_ms: u64::try_from(TIMEOUT.as_millis()).expect("a short span"),
             retry: Retry { max_attempts: self.attempts, backoff_ms: 200 },
-            approval: self.approval,
+            deadlines: proto::tool::Deadlines::default(),
+            approval: self.approval.clone(),
             permissions: Vec::new(),
             result_tokens: 300,
             result_schema: None,

@@ -220,6 +220,7 @@ impl World {
             tool_call_id: asked.tool_call_id,
             approve: drawn < 8,
             arguments_hash,
+            fingerprint: None,
             by: "somebody".to_owned(),
             note: String::new(),
         };

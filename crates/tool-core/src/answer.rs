@@ -55,6 +55,12 @@ pub enum Refusal {
     Frozen(String),
     /// All attempts were made.
     UsedUp,
+    /// It is not the call that was agreed to, and why.
+    NotApproved(String),
+    /// Another call holds the resource, or it rests, and in which words.
+    Conflict(String),
+    /// There is no room, and what is used up.
+    Exhausted(String),
 }
 
 /// What is known of earlier attempts of a call that is refused.
@@ -112,6 +118,21 @@ impl Refusal {
                 " Try another way, or again in a minute.".to_owned(),
             ),
             Self::UsedUp => (ErrorCode::ToolFailed, "All attempts were made.", String::new()),
+            Self::NotApproved(why) => (
+                ErrorCode::NotApproved,
+                "The call is not the one that was agreed to.",
+                format!(" {why} Ask again; a new call is a new question."),
+            ),
+            Self::Conflict(words) => (
+                ErrorCode::Conflict,
+                "What the call would change is not free.",
+                format!(" {words} Look at its state before you try again."),
+            ),
+            Self::Exhausted(words) => (
+                ErrorCode::Exhausted,
+                "There was no room for the call in time.",
+                format!(" {words} Try again later, or with less at once."),
+            ),
         }
     }
 }

@@ -18,8 +18,10 @@ use proto::time::Timestamp;
 use proto::tool::{Effect, ToolContract};
 
 use crate::answer::{self, Answer, Earlier, Refusal};
+use crate::bound;
 use crate::doubt;
 use crate::outcome::Probed;
+use crate::resource::Busy;
 
 /// How long a delivery rests when another one of the same call is being worked on here.
 const RUNNING_HERE: Duration = Duration::from_secs(5);
@@ -92,6 +94,48 @@ pub enum Gate {
     Frozen(String),
 }
 
+/// Who executes a read that equal calls share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// This call.
+    Lead,
+    /// Another one, for this long at most.
+    Held(Duration),
+    /// Another one did, and this is what came of it for this call.
+    Kept(Box<Observation>),
+    /// Working memory does not answer; such a call executes by itself.
+    Unknown,
+}
+
+/// Whether there is room for the call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// There is.
+    Free,
+    /// There is none at the moment, and what is used up.
+    Full(String),
+}
+
+/// Who has the resource that the call changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// This call.
+    Ours,
+    /// Somebody else, or nobody because it rests.
+    Busy(Busy),
+}
+
+/// What else a tool wants to be known before one of its calls begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// Equal calls share a result.
+    pub share: bool,
+    /// Its calls may find no room.
+    pub room: bool,
+    /// It changes a resource, one mutation at a time.
+    pub resource: bool,
+}
+
 /// Everything known of a call. What is `None` was not looked at yet.
 #[derive(Clone, Debug)]
 pub struct Known<'a> {
@@ -121,6 +165,18 @@ pub struct Known<'a> {
     pub lease: Option<Lease>,
     /// Operator and breaker.
     pub gate: Option<Gate>,
+    /// How often it was delivered, as far as the bus remembers.
+    pub deliveries: u64,
+    /// Why it is not the call that was agreed to.
+    pub unbound: Option<String>,
+    /// What else the tool wants to be known.
+    pub wants: Wants,
+    /// The shared read.
+    pub share: Option<Share>,
+    /// Places, memory and disk.
+    pub room: Option<Room>,
+    /// The resource.
+    pub resource: Option<Resource>,
     /// What a check found after the newest start.
     pub probed: Option<Probed>,
 }
@@ -147,6 +203,12 @@ impl<'a> Known<'a> {
             cancelled: None,
             lease: None,
             gate: None,
+            deliveries: 1,
+            unbound: bound::problem(call, tool),
+            wants: Wants::default(),
+            share: None,
+            room: None,
+            resource: None,
             probed: None,
         }
     }
@@ -154,6 +216,11 @@ impl<'a> Known<'a> {
     /// What repeating does: the stricter of what planner and worker believe.
     pub fn effect(&self) -> Effect {
         self.call.terms.effect.max(self.tool.effect)
+    }
+
+    /// Whether the call may begin no more after this long.
+    fn ends_within(&self, span: Duration) -> bool {
+        self.now.after(span) > self.call.start_by
     }
 
     fn is_late(&self) -> bool {
@@ -184,6 +251,12 @@ pub enum Look {
     Lease,
     /// See whether an operator holds it back, then judge the breaker; take its probe when it is half open.
     Gate,
+    /// Join the calls that want the same read.
+    Share,
+    /// See whether there is a place, memory and disk for it, and take the place.
+    Room,
+    /// Take the resource that it changes.
+    Resource,
     /// Run the tool's check.
     Probe,
 }
@@ -297,6 +370,9 @@ fn before_run(known: &Known<'_>) -> Option<Step> {
     if known.call.terms.fingerprint != known.tool.fingerprint {
         return Some(refuse(known, &Refusal::VersionMismatch));
     }
+    if let Some(why) = &known.unbound {
+        return Some(refuse(known, &Refusal::NotApproved(why.clone())));
+    }
     if let Some(problems) = &known.argument_problems {
         return Some(refuse(known, &Refusal::InvalidArguments(problems.clone())));
     }
@@ -315,8 +391,47 @@ fn before_run(known: &Known<'_>) -> Option<Step> {
         None => Some(Step::Look(Look::Gate)),
         Some(Gate::Frozen(words)) => Some(refuse(known, &Refusal::Frozen(words.clone()))),
         Some(Gate::Shut) => Some(refuse(known, &Refusal::BreakerOpen)),
-        Some(Gate::Open) => None,
+        Some(Gate::Open) => turn(known),
     }
+}
+
+/// What a call waits for that others have at the moment.
+fn turn(known: &Known<'_>) -> Option<Step> {
+    match &known.share {
+        None if known.wants.share => return Some(Step::Look(Look::Share)),
+        Some(Share::Kept(observation)) => return Some(Step::Republish(observation.clone())),
+        // Whoever cannot wait any longer executes by itself: that changes nothing.
+        Some(Share::Held(left)) if !known.ends_within(poll(known)) => {
+            return Some(wait(poll(known).min(*left)));
+        }
+        Some(Share::Held(_) | Share::Lead | Share::Unknown) | None => {}
+    }
+    match &known.room {
+        None if known.wants.room => return Some(Step::Look(Look::Room)),
+        Some(Room::Full(words)) if known.ends_within(poll(known)) => {
+            return Some(refuse(known, &Refusal::Exhausted(words.clone())));
+        }
+        Some(Room::Full(_)) => return Some(wait(poll(known))),
+        Some(Room::Free) | None => {}
+    }
+    match &known.resource {
+        None if known.wants.resource => Some(Step::Look(Look::Resource)),
+        Some(Resource::Busy(busy)) => {
+            let rest = busy.rests.unwrap_or_else(|| poll(known));
+            Some(if known.ends_within(rest) {
+                refuse(known, &Refusal::Conflict(busy.words.clone()))
+            } else {
+                wait(rest)
+            })
+        }
+        Some(Resource::Ours) | None => None,
+    }
+}
+
+/// How long a call rests that waits for others: longer each time.
+fn poll(known: &Known<'_>) -> Duration {
+    let doublings = known.deliveries.saturating_sub(1).min(4);
+    LEAST_WAIT.saturating_mul(1 << doublings)
 }
 
 /// Answers a call that is not started; one whose start is a record is barred first.

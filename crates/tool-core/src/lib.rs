@@ -6,10 +6,12 @@
 //! row of the table.
 //!
 //! Reading order: [`decide`] · [`answer`] and [`doubt`]: what a call is answered with · [`outcome`]:
-//! what follows the end of an attempt, with [`retry`] and [`receipt`] · [`breaker`] · [`freeze`] · [`shape`] and
+//! what follows the end of an attempt, with [`retry`] and [`receipt`] · [`resource`]: one mutation at a
+//! time · [`breaker`] · [`freeze`] · [`shape`] and
 //! [`redact`]: what a result looks like when it leaves the worker
 
 pub mod answer;
+mod bound;
 pub mod breaker;
 pub mod decide;
 pub mod doubt;
@@ -17,6 +19,7 @@ pub mod freeze;
 pub mod outcome;
 pub mod receipt;
 pub mod redact;
+pub mod resource;
 pub mod retry;
 pub mod shape;
 

@@ -1,5 +1,6 @@
 //! What lies where. The part in braces is the hash tag: equal tags share a cluster slot.
 
+use ports::reads::ReadKey;
 use proto::ids::{Partition, ThreadRef, ToolCallId, ToolName};
 
 /// Names keys below one prefix.
@@ -52,6 +53,18 @@ impl Keys {
 
     pub(crate) fn probe(&self, tool: &ToolName) -> String {
         format!("{}:{{tool/{tool}}}:probe", self.prefix)
+    }
+
+    pub(crate) fn read(&self, key: &ReadKey) -> String {
+        format!("{}:{{read/{}}}:value", self.prefix, key.0)
+    }
+
+    pub(crate) fn read_lease(&self, key: &ReadKey) -> String {
+        format!("{}:{{read/{}}}:lease", self.prefix, key.0)
+    }
+
+    pub(crate) fn places(&self, tool: &ToolName) -> String {
+        format!("{}:{{tool/{tool}}}:places", self.prefix)
     }
 
     pub(crate) fn cell(&self, name: &str) -> String {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ports::BusError;
-use ports::working_memory::{Claim, Sample, Snapshot, TurnText, WorkingMemory};
+use ports::reads::{Joined, KeptRead, ReadKey};
+use ports::working_memory::{Claim, Entered, Entry, Sample, Snapshot, TurnText, WorkingMemory};
 use proto::ids::{InstanceId, Sequence, ThreadRef, ToolCallId, ToolName};
 use proto::time::{Timestamp, millis};
 use redis::Cmd;
@@ -187,6 +188,19 @@ fn words(key: &str, bytes: Option<Vec<u8>>) -> Result<String, BusError> {
     String::from_utf8(bytes.unwrap_or_default()).map_err(|error| strange(key, &error))
 }
 
+/// What became of a call that wants a shared read.
+fn joined(key: &str, what: i64, told: Vec<u8>, number: &str) -> Result<Joined, BusError> {
+    let number: i64 = number.parse().map_err(|error| strange(key, &error))?;
+    Ok(match what {
+        0 => Joined::Held {
+            by: String::from_utf8(told).map_err(|error| strange(key, &error))?,
+            left: Duration::from_millis(u64::try_from(number).unwrap_or_default()),
+        },
+        1 => Joined::Lead,
+        _ => Joined::Kept(KeptRead { at: Timestamp(number), value: told.into() }),
+    })
+}
+
 /// Reads `time:ok:number`.
 fn sample(member: &str) -> Option<Sample> {
     let mut parts = member.split(':');
@@ -204,6 +218,29 @@ impl WorkingMemory for RedisMemory {
         lease: Duration,
     ) -> Result<Claim, BusError> {
         self.lease(&self.keys.lease(thread, call), holder, lease).await
+    }
+
+    async fn enter(&self, entry: Entry<'_>) -> Result<Entered, BusError> {
+        let Entry { thread, call, claim } = entry;
+        let lease_key = self.keys.lease(thread, call);
+        let keys = [self.keys.done(thread, call), self.keys.cancelled(thread, call)];
+        let mut command = script(scripts::ENTER, &[&keys[0], &keys[1], &lease_key]);
+        match claim {
+            Some((holder, lease)) => command.arg(holder.as_str()).arg(span(lease)),
+            None => command.arg("").arg(0),
+        };
+        let (done, cancelled, what, by, left): (Option<Vec<u8>>, i64, i64, String, i64) =
+            self.link.ask(&command, Again::Once).await?;
+        let claim = match what {
+            1 => Some(Claim::Won),
+            0 => {
+                let by = by.parse().map_err(|error| strange(&lease_key, &error))?;
+                let left = Duration::from_millis(u64::try_from(left).unwrap_or_default());
+                Some(Claim::Held { by, left })
+            }
+            _ => None,
+        };
+        Ok(Entered { done: done.map(Bytes::from), cancelled: cancelled == 1, claim })
     }
 
     async fn release(
@@ -327,6 +364,70 @@ impl WorkingMemory for RedisMemory {
         lease: Duration,
     ) -> Result<bool, BusError> {
         Ok(self.lease(&self.keys.probe(tool), holder, lease).await? == Claim::Won)
+    }
+
+    async fn join_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        lease: Duration,
+        not_before: Timestamp,
+    ) -> Result<Joined, BusError> {
+        let (value, lease_key) = (self.keys.read(key), self.keys.read_lease(key));
+        let mut command = script(scripts::JOIN_READ, &[&value, &lease_key]);
+        command.arg(by).arg(span(lease)).arg(not_before.0);
+        let (what, told, number): (i64, Vec<u8>, String) =
+            self.link.ask(&command, Again::Once).await?;
+        joined(&value, what, told, &number)
+    }
+
+    async fn keep_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        read: KeptRead,
+        keep: Duration,
+    ) -> Result<(), BusError> {
+        check_size(read.value.len())?;
+        let (value, lease_key) = (self.keys.read(key), self.keys.read_lease(key));
+        let mut command = script(scripts::KEEP_READ, &[&value, &lease_key]);
+        command.arg(by).arg(read.at.0).arg(read.value.as_ref()).arg(span(keep));
+        self.link.ask(&command, Again::Once).await
+    }
+
+    async fn kept_read(&self, key: &ReadKey) -> Result<Option<KeptRead>, BusError> {
+        let value = self.keys.read(key);
+        let mut command = redis::cmd("HMGET");
+        command.arg(&value).arg("at").arg("value");
+        let kept: (Option<String>, Option<Vec<u8>>) = self.link.ask(&command, Again::Once).await?;
+        let (Some(at), Some(bytes)) = kept else { return Ok(None) };
+        let at = at.parse().map(Timestamp).map_err(|error| strange(&value, &error))?;
+        Ok(Some(KeptRead { at, value: bytes.into() }))
+    }
+
+    async fn leave_read(&self, key: &ReadKey, by: &str) -> Result<(), BusError> {
+        let mut command = script(scripts::RELEASE, &[&self.keys.read_lease(key)]);
+        command.arg(by);
+        self.link.ask(&command, Again::Once).await
+    }
+
+    async fn take_place(
+        &self,
+        tool: &ToolName,
+        who: &str,
+        most: u32,
+        lease: Duration,
+    ) -> Result<Option<Duration>, BusError> {
+        let mut command = script(scripts::TAKE_PLACE, &[&self.keys.places(tool)]);
+        command.arg(who).arg(most).arg(span(lease));
+        let left: i64 = self.link.ask(&command, Again::Once).await?;
+        Ok(u64::try_from(left).ok().map(Duration::from_millis))
+    }
+
+    async fn leave_place(&self, tool: &ToolName, who: &str) -> Result<(), BusError> {
+        let mut command = redis::cmd("ZREM");
+        command.arg(self.keys.places(tool)).arg(who);
+        self.link.ask(&command, Again::Once).await
     }
 
     async fn set_active(

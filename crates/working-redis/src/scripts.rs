@@ -60,3 +60,49 @@ if kept ~= ARGV[2] then return 0 end
 elseif kept then return 0 end
 redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
 return 1";
+
+/// What lies before an attempt: result, cancel mark, lease; holder, milliseconds or 0. Answers
+/// `{result, cancelled, claim, holder, left}`; a claim is 1, a refused one 0, none -1.
+pub(crate) const ENTER: &str = "\
+local done = redis.call('GET', KEYS[1])
+local cancelled = redis.call('EXISTS', KEYS[2])
+if done or ARGV[2] == '0' then return {done, cancelled, -1, '', 0} end
+local by = redis.call('GET', KEYS[3])
+if by and by ~= ARGV[1] then return {done, cancelled, 0, by, redis.call('PTTL', KEYS[3])} end
+redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
+return {done, cancelled, 1, ARGV[1], 0}";
+
+/// Joins a shared read: value, lease; who, milliseconds, the earliest time that will do. Answers
+/// `{0, holder, left}`, `{1, '', '0'}` for who leads, or `{2, value, time}`.
+pub(crate) const JOIN_READ: &str = "\
+local kept = redis.call('HMGET', KEYS[1], 'at', 'value')
+if kept[1] and tonumber(kept[1]) >= tonumber(ARGV[3]) then return {2, kept[2], kept[1]} end
+local by = redis.call('GET', KEYS[2])
+if by and by ~= ARGV[1] then return {0, by, tostring(redis.call('PTTL', KEYS[2]))} end
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+return {1, '', '0'}";
+
+/// Keeps a shared read unless a newer one is kept, and ends a lease: value, lease; who, time, value,
+/// milliseconds.
+pub(crate) const KEEP_READ: &str = "\
+local kept = redis.call('HGET', KEYS[1], 'at')
+if not kept or tonumber(kept) <= tonumber(ARGV[2]) then
+redis.call('HSET', KEYS[1], 'at', ARGV[2], 'value', ARGV[3])
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+end
+if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
+return 1";
+
+/// Takes one of some places: places; who, how many, milliseconds. Answers -1, or how long all are
+/// taken at least.
+pub(crate) const TAKE_PLACE: &str = "\
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
+if not redis.call('ZSCORE', KEYS[1], ARGV[1])
+and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then
+return redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] - now
+end
+redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[3]), ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return -1";

@@ -1,7 +1,9 @@
 //! One message of every kind, with every field in use somewhere.
 
 use proto::agent::{Agent, EarlyDispatch, Limits, Price, Profile, Protocol, Verify};
-use proto::call::{Approved, Barred, Disposition, RequestedCall, Start, Started, Terms, ToolCall};
+use proto::call::{
+    Approved, Barred, Disposition, Hold, Holder, RequestedCall, Start, Started, Terms, ToolCall,
+};
 use proto::envelope::Envelope;
 use proto::error_code::ErrorCode;
 use proto::event::{Event, ThreadEvent, events_of};
@@ -80,14 +82,9 @@ pub(crate) fn all() -> Vec<(String, String)> {
             tool_call_id: Some(call_id()),
         })),
     ));
-    let (because, at_most_ms) = ("the endpoint is busy".to_owned(), Some(500));
-    all.push((
-        "event.waiting".into(),
-        text(&placed(Event::Waiting { turn: 2, because, at_most_ms })),
-    ));
-    let because = "Qdrant does not answer".to_owned();
-    let without = placed(Event::WithoutMemory { turn: 2, because });
-    all.push(("event.without_memory".into(), text(&without)));
+    for (name, event) in waits() {
+        all.push((format!("event.{name}"), text(&placed(event))));
+    }
     let (channel, delta) = (Channel::Text, "art".to_owned());
     all.push((
         "event.delta_of_draft".into(),
@@ -98,6 +95,13 @@ pub(crate) fn all() -> Vec<(String, String)> {
     all.push(("hint.cancel_call".into(), text(&Hint::CancelCall { tool_call_id: call_id() })));
     all.push(("hint.stop_turn".into(), text(&Hint::StopTurn)));
     all
+}
+
+fn waits() -> [(&'static str, Event); 2] {
+    let (because, at_most_ms) = ("the endpoint is busy".to_owned(), Some(500));
+    let waiting = Event::Waiting { turn: 2, because, at_most_ms };
+    let because = "Qdrant does not answer".to_owned();
+    [("waiting", waiting), ("without_memory", Event::WithoutMemory { turn: 2, because })]
 }
 
 fn text<T: Serialize>(value: &T) -> String {
@@ -171,6 +175,7 @@ fn terms() -> Terms {
         fingerprint: fingerprint(),
         timeout_ms: 15_000,
         retry: Retry { max_attempts: 2, backoff_ms: 250 },
+        deadlines: proto::tool::Deadlines::default(),
     }
 }
 
@@ -182,6 +187,8 @@ pub(crate) fn observation() -> Observation {
         arguments_hash: arguments_hash(),
         started_at: at(10),
         duration_ms: 25,
+        from: None,
+        fallback: 0,
     };
     Observation {
         tool_call_id: call_id(),
@@ -221,6 +228,8 @@ pub(crate) fn requested(disposition: Disposition) -> RequestedCall {
         opaque: Some(opaque()),
         terms: Some(terms()),
         disposition,
+        corrected: Vec::new(),
+        asked_because: None,
     }
 }
 
@@ -278,6 +287,7 @@ pub(crate) fn asked() -> ApprovalAsked {
         arguments_hash: arguments_hash(),
         fingerprint: fingerprint(),
         expires: at(900_000),
+        because: String::new(),
     }
 }
 
@@ -310,7 +320,11 @@ pub(crate) fn tool_call() -> ToolCall {
         start_by: at(20_000),
         deadline: at(30_000),
         idempotency_key: "acme/1/abc123xyz".into(),
-        approved: Some(Approved { by: "pre-approved".into(), arguments_hash: arguments_hash() }),
+        approved: Some(Approved {
+            by: "pre-approved".into(),
+            arguments_hash: arguments_hash(),
+            fingerprint: None,
+        }),
         opaque: Some(opaque()),
     }
 }
@@ -327,6 +341,19 @@ pub(crate) fn start() -> Started {
     }
 }
 
+fn hold() -> Hold {
+    let holder = Holder {
+        thread: thread(),
+        tool_call_id: call_id(),
+        tool: tool(),
+        worker: instance(),
+        at: at(10),
+        until: at(20_010),
+    };
+    let resource = "service/web".to_owned();
+    Hold { resource, holder: Some(holder), began: vec![at(10)], ended: Some(at(0)) }
+}
+
 /// One record of every kind.
 pub(crate) fn records() -> Vec<(&'static str, Record)> {
     let fact = Record::Fact;
@@ -334,6 +361,7 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
         tool_call_id: call_id(),
         approve: true,
         arguments_hash: arguments_hash(),
+        fingerprint: None,
         by: "ada".into(),
         note: "go on".into(),
     };
@@ -370,6 +398,7 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
         ("tool_call", Record::ToolCall(tool_call())),
         ("started", Record::Start(Start::Started(start()))),
         ("barred", Record::Start(Start::Barred(barred))),
+        ("held", Record::Start(Start::Held(hold()))),
         ("observation", Record::Observation(observation())),
         ("observation_failed", Record::Observation(failed())),
         ("tick", Record::Tick),
@@ -458,6 +487,7 @@ fn registration() -> Registration {
         effect: Effect::Checkable,
         timeout_ms: 15_000,
         retry: Retry { max_attempts: 2, backoff_ms: 250 },
+        deadlines: proto::tool::Deadlines::default(),
         approval: Approval::WhenTainted,
         permissions: vec!["ops".into()],
         result_tokens: 200,

@@ -145,6 +145,7 @@ fn call(start: SavedStart) -> SavedCall {
             tool_call_id: call_id(),
             approve: true,
             arguments_hash: arguments_hash(),
+            fingerprint: None,
             by: "ada".into(),
             note: "go on".into(),
         }),

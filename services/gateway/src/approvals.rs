@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use proto::error_code::ErrorCode;
-use proto::ids::{ArgumentsHash, InputKey, ThreadRef, ToolCallId};
+use proto::ids::{ArgumentsHash, Fingerprint, InputKey, ThreadRef, ToolCallId};
 use proto::input::{Decision, InputBody};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,6 +27,9 @@ pub(crate) struct NewDecision {
     approve: bool,
     /// What the person was shown.
     arguments_hash: ArgumentsHash,
+    /// The tool that the person was shown; not compared when it is left out.
+    #[serde(default)]
+    fingerprint: Option<Fingerprint>,
     /// Who decided.
     #[serde(default)]
     by: Option<String>,
@@ -56,6 +59,7 @@ pub(crate) async fn post(
         tool_call_id: call,
         approve: new.approve,
         arguments_hash: new.arguments_hash,
+        fingerprint: new.fingerprint,
         by,
         note: new.note,
     };
@@ -97,8 +101,10 @@ fn decided(reading: &Reading, decision: &Decision) -> Result<Option<bool>, Probl
     let (None, Some(asked)) = (&call.closed, &call.asked) else {
         return Err(not_waiting(format!("the call {id} does not wait for a decision")));
     };
-    if asked.arguments_hash != decision.arguments_hash {
-        let message = "`arguments_hash` is not that of the call: something else was shown";
+    let other_tool = decision.fingerprint.as_ref().is_some_and(|shown| *shown != asked.fingerprint);
+    if asked.arguments_hash != decision.arguments_hash || other_tool {
+        let name = if other_tool { "fingerprint" } else { "arguments_hash" };
+        let message = format!("`{name}` is not that of the call: something else was shown");
         return Err(Problem::conflict(
             ErrorCode::NotWaiting,
             message,

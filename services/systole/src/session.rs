@@ -320,6 +320,7 @@ impl Session {
             tool_call_id: call.id().clone(),
             approve,
             arguments_hash: asked.arguments_hash.clone(),
+            fingerprint: Some(asked.fingerprint.clone()),
             by: by.to_owned(),
             note: note.to_owned(),
         };

@@ -80,7 +80,7 @@ impl Hands {
     pub(crate) fn dry(&self, contract: &ToolContract) -> ToolContract {
         let approval = match self {
             Hands::Dry => Approval::Never,
-            Hands::Real | Hands::Rehearsed(_) => contract.approval,
+            Hands::Real | Hands::Rehearsed(_) => contract.approval.clone(),
         };
         ToolContract {
             effect: Effect::ReadOnly,

@@ -452,9 +452,14 @@ fn tools_of<'t>(
                 (definition.contract.clone(), from_run(&definition.run, &settings), probe)
             };
         contracts.push(contract.clone());
+        let is_real = contract.fingerprint == definition.contract.fingerprint;
         let tool = Tool::new(contract, executor, probe)
             .map_err(|error| Failure::other(definition.contract.name.as_str(), error))?;
-        tools.add(tool);
+        let ways = definition.policy.fallbacks.iter().map(|run| from_run(run, &settings));
+        tools.add(match hands.stand_in(&definition.contract) {
+            None if is_real => tool.with_policy(definition.policy.clone(), ways.collect()),
+            Some(_) | None => tool,
+        });
     }
     Ok((tools, contracts))
 }

@@ -1,5 +1,6 @@
 //! Attempts of calls that may be repeated, and what all attempts have in common.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ports::BusError;
@@ -22,6 +23,8 @@ pub(crate) struct Over {
     pub(crate) output: Output,
     pub(crate) started_at: Timestamp,
     pub(crate) took: Duration,
+    /// Which of the tool's ways was taken.
+    pub(crate) way: u32,
 }
 
 /// How a pause between attempts ended.
@@ -35,15 +38,19 @@ pub(crate) enum Rested {
 impl Case<'_> {
     /// Runs a call that may be repeated, until an attempt is the last.
     pub(crate) async fn run_repeatable(&self) -> Result<Flow, BusError> {
-        let mut number = 1;
+        let (mut number, mut way, mut tries) = (1, 0, 1);
         loop {
             if self.shared.shutdown.is_draining() {
                 return Ok(Flow::Settled(Settled::Back(Duration::ZERO)));
             }
-            let over = self.attempt(number).await;
-            let budget = self.budget(number, self.call.deadline, self.tool.contract.timeout());
-            let pause = match after(&self.attempt_of(number), &over.end, &budget) {
+            let over = self.attempt(number, way).await;
+            let budget = self.budget(tries, self.call.deadline, self.tool.contract.timeout());
+            let pause = match after(&self.attempt_of(tries), &over.end, &budget) {
                 Next::Retry(pause) => pause,
+                Next::Answer(_) if self.may_go_another_way(&over.end, way, &budget) => {
+                    (way, tries) = (way.saturating_add(1), 0);
+                    Duration::ZERO
+                }
                 Next::Answer(answer) => return self.settle(answer, over).await,
                 Next::Probe => {
                     let answer = doubt::of_end("the tool ended without a clear result.");
@@ -52,7 +59,9 @@ impl Case<'_> {
             };
             self.sample(&over.end).await;
             match self.rest(pause).await {
-                Rested::Over => number = number.saturating_add(1),
+                Rested::Over => {
+                    (number, tries) = (number.saturating_add(1), tries.saturating_add(1));
+                }
                 Rested::Draining => return Ok(Flow::Settled(Settled::Back(Duration::ZERO))),
                 Rested::Cancelled => {
                     let receipt = receipt::between_attempts(self.tool.contract.effect);
@@ -69,14 +78,29 @@ impl Case<'_> {
         Ok(Flow::Settled(settled))
     }
 
-    async fn attempt(&self, number: u32) -> Over {
+    /// Whether a tool that did not do has another way to run, and time for it.
+    fn may_go_another_way(&self, end: &End, way: u32, budget: &Budget) -> bool {
+        let did_not_do = match end {
+            End::NotStarted { .. } | End::Crashed { .. } | End::TimedOut => true,
+            End::Failed { retryable, .. } => *retryable,
+            End::Done | End::Cancelled { .. } => false,
+        };
+        let ends = budget.now.after(budget.timeout);
+        did_not_do
+            && !self.cancel.is_cancelled()
+            && ends <= budget.deadline
+            && self.tool.way(way.saturating_add(1)).is_some()
+    }
+
+    async fn attempt(&self, number: u32, way: u32) -> Over {
         let (began, started_at) = (Instant::now(), self.now());
         let limit = began + self.tool.contract.timeout();
-        let ended = match self.make_ready(self.tool.executor.as_ref(), number, limit).await {
+        let executor = self.tool.way(way).unwrap_or(&self.tool.executor);
+        let ended = match self.make_ready(executor.as_ref(), number, limit).await {
             Ok(prepared) => self.execute(prepared, limit).await,
             Err(not_started) => Ended::NotStarted(not_started),
         };
-        over(number, ended, started_at, began)
+        Over { way, ..over(number, ended, started_at, began) }
     }
 
     /// Makes an attempt ready, within its limit and unless it is cancelled.
@@ -100,6 +124,7 @@ impl Case<'_> {
     /// passed, and the tool may long have ended well.
     pub(crate) async fn execute(&self, prepared: Box<dyn Prepared>, limit: Instant) -> Ended {
         let grace = self.shared.config.grace / 2;
+        self.sharing.began.store(true, Ordering::Relaxed);
         let mut run = prepared.run(limit, self.cancel.clone());
         let ended = match timeout_at(limit + grace, &mut run).await {
             Ok(ended) => Ok(ended),
@@ -167,7 +192,7 @@ fn not_ready(why: &str, retryable: bool) -> NotStarted {
 
 pub(crate) fn over(number: u32, ended: Ended, started_at: Timestamp, began: Instant) -> Over {
     let (end, output) = split(ended);
-    Over { number, end, output, started_at, took: began.elapsed() }
+    Over { number, end, output, started_at, took: began.elapsed(), way: 0 }
 }
 
 fn split(ended: Ended) -> (End, Output) {

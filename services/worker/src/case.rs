@@ -19,6 +19,7 @@ use tool_core::outcome::Probed;
 use crate::handling::Settled;
 use crate::running::RunningGuard;
 use crate::shared::Shared;
+use crate::sharing::Sharing;
 use crate::tools::Tool;
 
 /// A call that is being worked on.
@@ -29,7 +30,7 @@ pub(crate) struct Case<'a> {
     pub(crate) thread: &'a ThreadRef,
     /// The call's own place, and when the bus stored it.
     pub(crate) sequence: Sequence,
-    stored_at: Timestamp,
+    pub(crate) stored_at: Timestamp,
     /// Whether it was delivered before.
     pub(crate) again: bool,
     /// The trace of whoever dispatched the call; what comes of it belongs there.
@@ -38,6 +39,10 @@ pub(crate) struct Case<'a> {
     pub(crate) running: Option<RunningGuard>,
     pub(crate) cancel: CancellationToken,
     pub(crate) leased: bool,
+    /// As far as the bus remembers.
+    pub(crate) deliveries: u64,
+    /// What the call shares with others at the moment.
+    pub(crate) sharing: Sharing,
 }
 
 /// What an attempt leads to.
@@ -80,6 +85,8 @@ impl<'a> Case<'a> {
             running,
             cancel,
             leased: false,
+            deliveries: 1,
+            sharing: Sharing::default(),
         }
     }
 
@@ -95,6 +102,8 @@ impl<'a> Case<'a> {
         known.again = self.again;
         known.running_here = self.running.is_none();
         known.argument_problems = self.tool.problems(self.call);
+        known.deliveries = self.deliveries;
+        known.wants = self.wants();
         loop {
             known.now = self.now();
             if self.cancel.is_cancelled() {

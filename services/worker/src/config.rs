@@ -16,6 +16,7 @@ use proto::ids::{InstanceId, Partition};
 use tool_core::redact::Redactor;
 
 use crate::metrics::Metrics;
+use crate::room::Least;
 
 /// The world of a worker.
 #[derive(Clone)]
@@ -82,6 +83,8 @@ pub struct WorkerConfig {
     pub patience: Patience,
     /// What keeps secrets out of results.
     pub redactor: Arc<Redactor>,
+    /// What the machine must have left before another call begins.
+    pub least_room: Least,
     /// What is counted.
     pub metrics: Metrics,
 }
@@ -103,6 +106,7 @@ impl WorkerConfig {
             offer_every: Duration::from_secs(10),
             patience: Patience::default(),
             redactor: Redactor::standard(),
+            least_room: Least::default(),
             metrics: Metrics::new(),
         }
     }

@@ -11,10 +11,10 @@ use proto::envelope::{DecodeError, Envelope};
 use proto::fact::Fact;
 use proto::ids::Sequence;
 use proto::record::Record;
-use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
 use crate::case::Case;
+use crate::intake::Permits;
 use crate::keeper::AGAIN;
 use crate::shared::Shared;
 use crate::tools::Tool;
@@ -36,7 +36,7 @@ pub(crate) async fn handle(
     shared: Arc<Shared>,
     tool: Arc<Tool>,
     delivery: Delivery,
-    _slot: OwnedSemaphorePermit,
+    _slot: Permits,
 ) {
     let held = shared.held.hold(delivery.token.clone());
     let (metrics, name) = (&shared.config.metrics, tool.contract.name.as_str());
@@ -101,8 +101,10 @@ async fn work(
     let running = shared.running.begin(&key);
     let mut case = Case::new(shared, tool, &delivery.stored, call, running);
     case.again = delivery.count > 1;
+    case.deliveries = delivery.count;
     case.traceparent = traceparent;
     let settled = Box::pin(case.work()).instrument(span).await;
+    case.leave(matches!(settled, Ok(Settled::Ack))).await;
     // Nobody works again on a call that has its answer, so its lease may end by itself.
     if !matches!(settled, Ok(Settled::Ack)) {
         case.release().await;

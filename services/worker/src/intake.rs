@@ -19,7 +19,13 @@ const NO_SLOT: Duration = Duration::from_millis(200);
 pub(crate) struct Taken {
     pub(crate) delivery: Delivery,
     pub(crate) tool: Arc<Tool>,
-    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) permit: Permits,
+}
+
+/// A slot of the worker, and one of the tool where it has its own.
+pub(crate) struct Permits {
+    _worker: OwnedSemaphorePermit,
+    _tool: Option<OwnedSemaphorePermit>,
 }
 
 /// The queues of a worker's tools.
@@ -48,10 +54,14 @@ impl Intake {
         loop {
             // Waiting for a slot before the pull leaves calls to workers that are free.
             drop(self.slots.acquire().await);
+            if let Some(slots) = &self.tool.slots {
+                drop(slots.acquire().await);
+            }
             if self.shared.shutdown.is_draining() {
                 return;
             }
-            let most = self.slots.available_permits().clamp(1, self.share);
+            let own = self.tool.slots.as_ref().map_or(usize::MAX, |own| own.available_permits());
+            let most = self.slots.available_permits().min(own).clamp(1, self.share);
             let wait = self.shared.config.pull_wait;
             match self.shared.ports.queues.pull(&self.queue, most, wait).await {
                 Ok(deliveries) => {
@@ -68,13 +78,22 @@ impl Intake {
     }
 
     async fn pass_on(&self, delivery: Delivery) {
-        let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() else {
+        let Some(permit) = self.permits() else {
             return self.give_back(delivery, NO_SLOT).await;
         };
         let tool = Arc::clone(&self.tool);
         if let Err(unsent) = self.sender.send(Taken { delivery, tool, permit }).await {
             self.give_back(unsent.0.delivery, Duration::ZERO).await;
         }
+    }
+
+    fn permits(&self) -> Option<Permits> {
+        let worker = Arc::clone(&self.slots).try_acquire_owned().ok()?;
+        let tool = match &self.tool.slots {
+            Some(slots) => Some(Arc::clone(slots).try_acquire_owned().ok()?),
+            None => None,
+        };
+        Some(Permits { _worker: worker, _tool: tool })
     }
 
     async fn give_back(&self, delivery: Delivery, delay: Duration) {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::time::Timestamp;
 use tokio::time::sleep;
 
-use crate::running::CallKey;
+use crate::running::{CallKey, Upkeep};
 use crate::shared::Shared;
 
 /// Keeps leases ours, and finds cancels whose hint was lost.
@@ -13,8 +14,11 @@ pub(crate) async fn keep_calls(shared: Arc<Shared>) {
     let pause = shared.ports.queues.ack_wait() / 3;
     loop {
         sleep(pause).await;
-        for (key, leased) in shared.running.all() {
+        for (key, leased, upkeep) in shared.running.all() {
             keep_call(&shared, &key, leased).await;
+            for kept in &upkeep {
+                keep_shared(&shared, kept).await;
+            }
         }
     }
 }
@@ -32,6 +36,24 @@ async fn keep_call(shared: &Shared, key: &CallKey, leased: bool) {
         Err(error) => tracing::debug!(%error, tool_call_id = %id, "no word on a cancel"),
     }
 }
+
+/// A call that leads a read, or has a place, goes on to.
+async fn keep_shared(shared: &Shared, kept: &Upkeep) {
+    let (working, lease) = (&shared.ports.working, shared.config.lease);
+    if let Some(key) = &kept.read
+        && let Err(error) = working.join_read(key, &kept.who, lease, NEVER).await
+    {
+        tracing::debug!(%error, "the lead of a read was not renewed");
+    }
+    if let Some((tool, most)) = &kept.place
+        && let Err(error) = working.take_place(tool, &kept.who, *most, lease).await
+    {
+        tracing::debug!(%error, "a place was not renewed");
+    }
+}
+
+/// No result will do: the lease is to be renewed.
+const NEVER: Timestamp = Timestamp(i64::MAX);
 
 /// Before something that failed is tried again.
 pub(crate) const AGAIN: Duration = Duration::from_secs(1);

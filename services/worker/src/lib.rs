@@ -12,7 +12,7 @@
 //! - `handling`: one delivery; `case`: one call, step by step, with `looks`, `attempt`, `starting`
 //!   and `report`
 //! - [`executor`]: how one attempt is carried out; [`metrics`]: what is counted
-//! - `breaker`, `running`, `shared`
+//! - `sharing`, `resource`, `room`: what calls share with others; `breaker`, `running`, `shared`
 
 pub mod config;
 pub mod executor;
@@ -30,8 +30,11 @@ mod keeper;
 mod looks;
 mod offer;
 mod report;
+mod resource;
+pub mod room;
 mod running;
 mod shared;
+mod sharing;
 mod starting;
 
 pub use config::{WorkerConfig, WorkerPorts};

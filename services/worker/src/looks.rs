@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use ports::BusError;
-use ports::working_memory::Claim;
+use ports::working_memory::{Claim, Entry};
 use proto::call::Start;
 use proto::envelope::Envelope;
 use proto::fact::Fact;
@@ -24,11 +25,14 @@ impl Case<'_> {
     pub(crate) async fn look(&mut self, look: Look, known: &mut Known<'_>) -> Result<(), BusError> {
         match look {
             Look::History => known.history = Some(self.history().await?),
-            Look::Done => known.done = Some(self.kept().await),
+            Look::Done => self.enter(known).await,
             Look::Start => known.start = Some(self.newest_start().await?),
             Look::Cancelled => known.cancelled = Some(self.is_cancelled().await),
             Look::Lease => known.lease = Some(self.lease().await),
             Look::Gate => known.gate = Some(self.gate().await?),
+            Look::Share => known.share = Some(self.share().await),
+            Look::Room => known.room = Some(self.room().await),
+            Look::Resource => known.resource = Some(self.take_resource().await?),
             Look::Probe => known.probed = Some(self.probe(known.start.as_ref()).await),
         }
         Ok(())
@@ -60,20 +64,36 @@ impl Case<'_> {
         Ok(history)
     }
 
-    async fn kept(&self) -> Kept {
-        match self.shared.ports.working.done(self.thread, &self.call.tool_call_id).await {
-            Ok(None) => Kept::Nothing,
-            Ok(Some(bytes)) => match serde_json::from_slice(&bytes) {
-                Ok(observation) => Kept::Result(Box::new(observation)),
-                Err(error) => {
-                    tracing::warn!(%error, "a kept result cannot be read");
-                    Kept::Nothing
-                }
-            },
+    /// All that working memory is asked before an attempt, at once: each question is a way to a store
+    /// and back. A call that may be repeated is claimed with it, unless it is late.
+    async fn enter(&mut self, known: &mut Known<'_>) {
+        let (me, lease) = (&self.shared.config.instance, self.shared.config.lease);
+        let claims = !known.effect().needs_start() && known.history.is_none();
+        let claim = claims.then_some((me, lease));
+        let entry = Entry { thread: self.thread, call: &self.call.tool_call_id, claim };
+        let entered = match self.shared.ports.working.enter(entry).await {
+            Ok(entered) => entered,
             Err(error) => {
-                tracing::debug!(%error, "working memory has no word on a result");
-                Kept::Unknown
+                tracing::debug!(%error, "working memory has no word on a call");
+                known.done = Some(Kept::Unknown);
+                return;
             }
+        };
+        known.done = Some(read_kept(entered.done));
+        known.cancelled = Some(self.cancel.is_cancelled() || entered.cancelled);
+        known.lease = entered.claim.map(|claim| self.claimed(&claim));
+    }
+
+    fn claimed(&mut self, claim: &Claim) -> Lease {
+        match claim {
+            Claim::Won => {
+                self.leased = true;
+                if let Some(running) = &self.running {
+                    running.set_leased(true);
+                }
+                Lease::Ours
+            }
+            Claim::Held { left, .. } => Lease::Held(*left),
         }
     }
 
@@ -89,6 +109,7 @@ impl Case<'_> {
         };
         Ok(match start {
             Start::Barred(_) => StartState::Barred,
+            Start::Held(_) => return Err(unreadable("it is about a resource".to_owned())),
             Start::Started(started) => {
                 let unused = self.shared.unused.contains(&envelope.nonce);
                 StartState::Started { sequence: stored.sequence, started, unused }
@@ -106,14 +127,7 @@ impl Case<'_> {
         let working = &self.shared.ports.working;
         let (holder, span) = (&self.shared.config.instance, self.shared.config.lease);
         match working.claim(self.thread, &self.call.tool_call_id, holder, span).await {
-            Ok(Claim::Won) => {
-                self.leased = true;
-                if let Some(running) = &self.running {
-                    running.set_leased(true);
-                }
-                Lease::Ours
-            }
-            Ok(Claim::Held { left, .. }) => Lease::Held(left),
+            Ok(claim) => self.claimed(&claim),
             Err(error) => {
                 tracing::debug!(%error, "the call runs without a lease");
                 Lease::Unknown
@@ -173,6 +187,17 @@ impl Case<'_> {
         match self.shared.ports.working.take_probe(&self.call.tool, holder, lease).await {
             Ok(true) | Err(_) => Gate::Open,
             Ok(false) => Gate::Shut,
+        }
+    }
+}
+
+fn read_kept(kept: Option<Bytes>) -> Kept {
+    let Some(bytes) = kept else { return Kept::Nothing };
+    match serde_json::from_slice(&bytes) {
+        Ok(observation) => Kept::Result(Box::new(observation)),
+        Err(error) => {
+            tracing::warn!(%error, "a kept result cannot be read");
+            Kept::Nothing
         }
     }
 }

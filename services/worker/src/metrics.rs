@@ -22,6 +22,8 @@ pub struct Metrics {
     pub(crate) given_back: IntCounterVec,
     pub(crate) conflicts: IntCounter,
     doubts: IntCounterVec,
+    shared: IntCounterVec,
+    pub(crate) mismatches: IntCounterVec,
     pub(crate) slots: IntGauge,
     pub(crate) slots_in_use: IntGauge,
     pub(crate) clock_ahead: Gauge,
@@ -66,6 +68,16 @@ impl Metrics {
             given_back: make.counters("given_back_total", "Calls given back for later.", tool),
             conflicts: make.counter("conflicts_total", "Start records that lost the fence."),
             doubts: make.counters("doubts_total", "Calls answered as in doubt.", tool),
+            shared: make.counters(
+                "shared_reads_total",
+                "Calls answered with the result of another one: `kept` or `stale`.",
+                &["tool", "as"],
+            ),
+            mismatches: make.counters(
+                "fingerprint_mismatches_total",
+                "Calls refused because the tool here is another version.",
+                tool,
+            ),
             slots: make.gauge("slots", "Calls that may be worked on at once."),
             slots_in_use: make.gauge("slots_in_use", "Calls worked on now."),
             clock_ahead: make.amount(
@@ -90,10 +102,18 @@ impl Metrics {
         }
     }
 
+    /// Counts a call that another one was executed for.
+    pub(crate) fn shared(&self, tool: &str, way: &str) {
+        self.shared.with_label_values(&[tool, way]).inc();
+    }
+
     /// Counts an answer.
     pub(crate) fn observed(&self, tool: &str, observation: &Observation) {
         let code = observation.code.map_or("ok", ErrorCode::as_str);
         self.observations.with_label_values(&[tool, code]).inc();
+        if observation.code == Some(ErrorCode::VersionMismatch) {
+            self.mismatches.with_label_values(&[tool]).inc();
+        }
         if observation.code == Some(ErrorCode::InDoubt) {
             self.doubts.with_label_values(&[tool]).inc();
         }

@@ -52,8 +52,11 @@ impl Case<'_> {
     /// Answers without an attempt. No attempt has the number 0, so a late result of one is never
     /// taken for a repetition of this answer.
     pub(crate) async fn answer(&self, answer: Answer) -> Result<Settled, BusError> {
+        if let Some(older) = self.stand_in(answer.code).await {
+            return self.publish(&older).await;
+        }
         let observation =
-            self.observation(0, &answer, None, self.stamp(self.now(), Duration::ZERO));
+            self.observation(0, &answer, None, self.stamp(self.now(), Duration::ZERO, 0));
         self.publish(&observation).await
     }
 
@@ -63,6 +66,12 @@ impl Case<'_> {
         let seconds = &self.shared.config.metrics.tool_call_seconds;
         let name = self.tool.contract.name.as_str();
         seconds.with_label_values(&[name]).observe(over.took.as_secs_f64());
+        if over.end.sample() == Some(false)
+            && let Some(older) = self.stand_in(answer.code).await
+        {
+            let older = self.keep_done(older).await;
+            return self.publish(&older).await;
+        }
         let raw = shape::Raw { bytes: &over.output.bytes, total: over.output.total };
         let tokens = self.tool.contract.result_tokens;
         let shaped = shape::shape(raw, &self.shared.config.redactor, tokens);
@@ -73,10 +82,11 @@ impl Case<'_> {
             Some(full) => self.keep_full(full, &mut content).await,
             None => None,
         };
-        let stamp = self.stamp(over.started_at, over.took);
+        let stamp = self.stamp(over.started_at, over.took, over.way);
         let answer = Answer { content, ..answer };
         let observation = self.observation(over.number, &answer, artifact, stamp);
         let observation = self.keep_done(observation).await;
+        self.hand_on(&observation, over.started_at).await;
         self.publish(&observation).await
     }
 
@@ -115,13 +125,15 @@ impl Case<'_> {
         }
     }
 
-    fn stamp(&self, started_at: proto::time::Timestamp, took: Duration) -> Stamp {
+    fn stamp(&self, started_at: proto::time::Timestamp, took: Duration, fallback: u32) -> Stamp {
         Stamp {
             worker: self.shared.config.instance.clone(),
             fingerprint: self.tool.contract.fingerprint.clone(),
             arguments_hash: self.call.arguments_hash.clone(),
             started_at,
             duration_ms: u64::try_from(millis(took)).unwrap_or(0),
+            from: None,
+            fallback,
         }
     }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::ids::{ThreadRef, ToolCallId};
+use ports::reads::ReadKey;
+use proto::ids::{ThreadRef, ToolCallId, ToolName};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +15,18 @@ pub(crate) type CallKey = (ThreadRef, ToolCallId);
 struct Entry {
     cancel: CancellationToken,
     leased: bool,
+    upkeep: Vec<Upkeep>,
+}
+
+/// What is kept for a call besides its lease.
+#[derive(Clone, Debug)]
+pub(crate) struct Upkeep {
+    /// The call and its worker.
+    pub(crate) who: String,
+    /// The read that others wait for.
+    pub(crate) read: Option<ReadKey>,
+    /// A place of its tool, which has so many.
+    pub(crate) place: Option<(ToolName, u32)>,
 }
 
 /// All calls in work.
@@ -41,7 +54,8 @@ impl Running {
         let begun = self.calls.send_if_modified(|calls| {
             let is_new = !calls.contains_key(key);
             if is_new {
-                calls.insert(key.clone(), Entry { cancel: cancel.clone(), leased: false });
+                let entry = Entry { cancel: cancel.clone(), leased: false, upkeep: Vec::new() };
+                calls.insert(key.clone(), entry);
             }
             is_new
         });
@@ -55,9 +69,10 @@ impl Running {
         }
     }
 
-    /// The calls in work, and whether each holds a lease.
-    pub(crate) fn all(&self) -> Vec<(CallKey, bool)> {
-        self.calls.borrow().iter().map(|(key, entry)| (key.clone(), entry.leased)).collect()
+    /// The calls in work, whether each holds a lease, and what else is kept for it.
+    pub(crate) fn all(&self) -> Vec<(CallKey, bool, Vec<Upkeep>)> {
+        let calls = self.calls.borrow();
+        calls.iter().map(|(key, call)| (key.clone(), call.leased, call.upkeep.clone())).collect()
     }
 }
 
@@ -72,6 +87,17 @@ impl RunningGuard {
         self.running.calls.send_modify(|calls| {
             if let Some(entry) = calls.get_mut(&self.key) {
                 entry.leased = leased;
+            }
+        });
+    }
+}
+
+impl RunningGuard {
+    /// Something more is kept for the call from here on, until its end.
+    pub(crate) fn keep_up(&self, upkeep: Upkeep) {
+        self.running.calls.send_modify(|calls| {
+            if let Some(entry) = calls.get_mut(&self.key) {
+                entry.upkeep.push(upkeep);
             }
         });
     }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::config::{WorkerConfig, WorkerPorts};
+use crate::room::RoomView;
 use crate::running::Running;
 
 pub(crate) struct Shared {
@@ -24,12 +25,14 @@ pub(crate) struct Shared {
     pub(crate) running: Running,
     pub(crate) unused: UnusedStarts,
     pub(crate) shutdown: Shutdown,
+    pub(crate) room: RoomView,
     /// What was frozen when it was last asked for.
     freezes: watch::Sender<Option<(Instant, Arc<[Freeze]>)>>,
 }
 
 impl Shared {
     pub(crate) fn new(ports: WorkerPorts, config: WorkerConfig, shutdown: Shutdown) -> Self {
+        let room = RoomView::new(config.least_room);
         let time =
             ServerTime::new(Arc::clone(&ports.clock)).telling(config.metrics.clock_ahead.clone());
         Self {
@@ -40,6 +43,7 @@ impl Shared {
             running: Running::new(),
             unused: UnusedStarts::new(),
             shutdown,
+            room,
             freezes: watch::Sender::default(),
         }
     }

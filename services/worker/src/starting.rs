@@ -4,6 +4,7 @@
 //! only after the record is known to be ours and a last look at the process's own clock: a worker
 //! that stood still in between must not begin what others already give up on.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ports::BusError;
@@ -38,8 +39,8 @@ struct Claimed {
 impl Case<'_> {
     /// Makes attempt `attempt` ready, claims it behind `expected`, runs it.
     pub(crate) async fn start(&self, attempt: u32, expected: Sequence) -> Result<Flow, BusError> {
-        let prepared = match self.ready_to_start(attempt).await {
-            Ok(prepared) => prepared,
+        let (prepared, way) = match self.ready_to_start(attempt).await {
+            Ok(ready) => ready,
             Err(flow) => return Ok(flow),
         };
         if let Some(words) = self.frozen().await? {
@@ -61,7 +62,7 @@ impl Case<'_> {
             drop(prepared);
             return self.unused(&claimed, answer).await;
         }
-        let over = self.run_started(&claimed, prepared).await;
+        let over = Over { way, ..self.run_started(&claimed, prepared).await };
         self.conclude(claimed, over).await
     }
 
@@ -74,6 +75,7 @@ impl Case<'_> {
         if claimed.started.attempt == 1
             && let Some(other) = self.begun_by_another().await
         {
+            self.sharing.unsure.store(true, Ordering::Relaxed);
             return Some(doubt::of_lost_start(&other));
         }
         if claimed.began.elapsed() > self.shared.config.grace / 2 {
@@ -85,14 +87,15 @@ impl Case<'_> {
         }
     }
 
-    /// An attempt that is ready; tried again while nothing began and the manifest allows.
-    async fn ready_to_start(&self, attempt: u32) -> Result<Box<dyn Prepared>, Flow> {
-        let mut tries = 1;
+    /// An attempt that is ready, and which of the tool's ways it takes; tried again, then another way,
+    /// while nothing began and the manifest allows.
+    async fn ready_to_start(&self, attempt: u32) -> Result<(Box<dyn Prepared>, u32), Flow> {
+        let (mut tries, mut way) = (1, 0);
         loop {
             let limit = Instant::now() + self.tool.contract.timeout();
-            let executor = self.tool.executor.as_ref();
+            let executor = self.tool.way(way).unwrap_or(&self.tool.executor).as_ref();
             let not_started = match self.make_ready(executor, attempt, limit).await {
-                Ok(prepared) => return Ok(prepared),
+                Ok(prepared) => return Ok((prepared, way)),
                 Err(not_started) => not_started,
             };
             if self.cancel.is_cancelled() {
@@ -102,6 +105,10 @@ impl Case<'_> {
             let budget = self.budget(tries, self.call.start_by, Duration::ZERO);
             let pause = match after(&self.attempt_of(tries), &end, &budget) {
                 Next::Retry(pause) => pause,
+                Next::Answer(_) if self.tool.way(way.saturating_add(1)).is_some() => {
+                    (way, tries) = (way.saturating_add(1), 0);
+                    Duration::ZERO
+                }
                 Next::Answer(answer) => return Err(Flow::Refuse(answer)),
                 Next::Probe => return Err(Flow::LookAgain),
             };
@@ -175,6 +182,7 @@ impl Case<'_> {
             output: Output::default(),
             started_at: claimed.started.at,
             took: claimed.began.elapsed(),
+            way: 0,
         };
         Ok(Flow::Settled(self.report(answer, over).await?))
     }

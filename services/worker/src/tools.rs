@@ -5,9 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use argument_check::{ArgumentCheck, BadSchema, describe};
+use definitions::policy::Policy;
 use proto::call::ToolCall;
 use proto::ids::ToolName;
 use proto::tool::ToolContract;
+use tokio::sync::Semaphore;
 
 use crate::breaker::BreakerView;
 use crate::executor::Executor;
@@ -18,9 +20,14 @@ pub struct Tool {
     pub contract: ToolContract,
     pub(crate) executor: Arc<dyn Executor>,
     pub(crate) probe: Option<Arc<dyn Executor>>,
+    pub(crate) policy: Policy,
+    /// Other ways to run it, in the order in which they are tried.
+    pub(crate) fallbacks: Vec<Arc<dyn Executor>>,
     check: ArgumentCheck,
     result: Option<ArgumentCheck>,
     pub(crate) breaker: BreakerView,
+    /// Calls of it that may run here at once.
+    pub(crate) slots: Option<Arc<Semaphore>>,
 }
 
 impl fmt::Debug for Tool {
@@ -39,7 +46,34 @@ impl Tool {
     ) -> Result<Self, BadSchema> {
         let check = ArgumentCheck::new(&contract.parameters)?;
         let result = contract.result_schema.as_ref().map(ArgumentCheck::of_any).transpose()?;
-        Ok(Self { contract, executor, probe, check, result, breaker: BreakerView::default() })
+        Ok(Self {
+            contract,
+            executor,
+            probe,
+            policy: Policy::default(),
+            fallbacks: Vec::new(),
+            check,
+            result,
+            breaker: BreakerView::default(),
+            slots: None,
+        })
+    }
+
+    /// The same with what its manifest says of sharing and waiting, and with other ways to run it.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Policy, fallbacks: Vec<Arc<dyn Executor>>) -> Self {
+        let here = policy.concurrency.per_worker.and_then(|most| usize::try_from(most).ok());
+        self.slots = here.map(|most| Arc::new(Semaphore::new(most.max(1))));
+        (self.policy, self.fallbacks) = (policy, fallbacks);
+        self
+    }
+
+    /// Its ways to run, from its own on.
+    pub(crate) fn way(&self, number: u32) -> Option<&Arc<dyn Executor>> {
+        match number.checked_sub(1) {
+            None => Some(&self.executor),
+            Some(other) => self.fallbacks.get(usize::try_from(other).ok()?),
+        }
     }
 
     /// The check of its results, when it promises a schema for them.

@@ -64,7 +64,10 @@ fn every_field_of_a_tool_is_read() {
     assert_eq!(restart.contract.permissions, ["ops"]);
     assert_eq!(restart.contract.result_schema, Some(json!({"type": "object"})));
     assert_eq!((restart.contract.timeout_ms, restart.contract.result_tokens), (15_000, 200));
-    assert_eq!(restart.resource.as_deref(), Some("service/{service}"));
+    assert_eq!(
+        restart.policy.resource.as_ref().map(|resource| resource.name.as_str()),
+        Some("service/{service}")
+    );
     let command = |argv: &[&str], folder: &str, env: &[&str], max_output_bytes| {
         Run::Command(CommandRun {
             argv: argv.iter().map(|&text| text.to_owned()).collect(),
@@ -84,13 +87,19 @@ fn a_builtin_brings_its_own_contract() {
     let manifest = manifest(include_str!("../../fixtures/everything.yaml")).unwrap();
     let read = &manifest.tools[1];
     let root = Some(PathBuf::from("/notes"));
-    assert_eq!(read.run, Run::Builtin(BuiltinRun { builtin: Builtin::ReadFile, root }));
+    assert_eq!(
+        read.run,
+        Run::Builtin(BuiltinRun { builtin: Builtin::ReadFile, root, private: false })
+    );
     assert_eq!(read.contract.effect, Effect::ReadOnly);
     assert_eq!(read.contract.description, Builtin::ReadFile.description());
     assert_eq!(read.contract.parameters, Builtin::ReadFile.parameters());
-    assert_eq!((read.contract.timeout_ms, read.cache_ttl_ms), (5000, 1000));
+    assert_eq!((read.contract.timeout_ms, read.policy.cache_ttl_ms), (5000, 1000));
     let clock = &manifest.tools[2];
-    assert_eq!(clock.run, Run::Builtin(BuiltinRun { builtin: Builtin::Clock, root: None }));
+    assert_eq!(
+        clock.run,
+        Run::Builtin(BuiltinRun { builtin: Builtin::Clock, root: None, private: false })
+    );
     assert_eq!(clock.contract.timeout_ms, 3000);
 }
 
@@ -102,7 +111,7 @@ fn defaults_are_the_careful_ones() {
     assert_eq!(tool.contract.approval, Approval::Never);
     assert_eq!(tool.contract.retry, Retry { max_attempts: 3, backoff_ms: 500 });
     assert_eq!((tool.contract.timeout_ms, tool.contract.result_tokens), (3000, 300));
-    assert_eq!(tool.cache_ttl_ms, 0);
+    assert_eq!(tool.policy.cache_ttl_ms, 0);
     let no_fields = json!({"type": "object", "properties": {}, "additionalProperties": false});
     assert_eq!(tool.contract.parameters, no_fields);
 }
@@ -203,7 +212,7 @@ fn every_problem_of_a_file_is_told_at_once() {
             tools.yaml:5:17: tools[0].timeout_ms: expected milliseconds, at most a day; found "fast". Fix: write a whole number such as 3000, or 3s
             tools.yaml:6:28: tools[0].retry.max_attempts: expected a whole number from 1 to 20; found 0. Fix: write such a number without quotes
             tools.yaml:6:31: tools[0].retry.backof: expected a known field; found an unknown field. Fix: did you mean `backoff`? Else leave it out
-            tools.yaml:7:15: tools[0].approval: expected one of never, always, when_tainted; found "sometimes". Fix: write one of them
+            tools.yaml:7:15: tools[0].approval: expected one of never, always, when_tainted, { when: "<condition>" }; found "sometimes". Fix: write one of them
             tools.yaml:8:20: tools[0].result_tokens: expected a whole number from 1 to 100000; found -1. Fix: write such a number without quotes
             tools.yaml:9:21: tools[0].run.command: expected a list of program and arguments; found "restart {service}". Fix: write ["restart", "{service}"]: no shell splits it
             tools.yaml:11:18: tools[1].description: expected text that is not empty; found "". Fix: write it or leave the field out
@@ -223,7 +232,7 @@ fn an_unknown_field_is_told_with_what_was_meant() {
     wrong(
         &with("colour: red"),
         &expect![
-            "tools.yaml:5:5: tools[0].colour: expected one of approval, cache_ttl_ms, command, description, effect, external, inputSchema, input_schema, max_retries, name, parameters, parameters_schema, permissions, probe, resource, result_schema, result_tokens, retry, retry_policy, run, timeout, timeout_ms, timeout_s, timeout_seconds; found an unknown field. Fix: leave it out"
+            "tools.yaml:5:5: tools[0].colour: expected one of approval, cache_ttl_ms, command, concurrency, description, effect, external, fallback, inputSchema, input_schema, max_retries, name, parameters, parameters_schema, permissions, probe, resource, result_schema, result_tokens, retry, retry_policy, run, shape, stale_ms, start_timeout_ms, timeout, timeout_ms, timeout_s, timeout_seconds, total_timeout_ms; found an unknown field. Fix: leave it out"
         ],
     );
     wrong(
@@ -302,12 +311,6 @@ fn forms_that_this_version_lacks_are_named() {
         let found = format!("{word}, which this version does not support");
         assert_eq!((problems.len(), &problems[0].found), (1, &found));
     }
-    wrong(
-        &with("approval: { when: \"days > 3\" }"),
-        &expect![
-            "tools.yaml:5:15: tools[0].approval: expected one of never, always, when_tainted; found an expression, which this version does not support. Fix: write `always`, which asks each time"
-        ],
-    );
 }
 
 #[test]
@@ -530,4 +533,110 @@ fn a_command_in_one_text_is_told_as_a_list_that_can_be_pasted() {
     let list = fix.split_once(": no shell").unwrap().0;
     assert_eq!(list, r#"["./a.sh", "{x}"]"#);
     manifest(&text(list)).unwrap();
+}
+
+fn with_city(lines: &str) -> String {
+    let text = with(lines);
+    let city = "    parameters: { city: { type: string, description: \"A city.\" } }\n";
+    format!("{text}{city}")
+}
+
+#[test]
+fn a_condition_for_an_approval_is_compiled_when_the_file_is_read() {
+    let read = manifest(&with_city("approval: { when: \"size(city) > 3\" }")).unwrap();
+    assert_eq!(read.tools[0].contract.approval, Approval::When("size(city) > 3".to_owned()));
+    wrong(
+        &with_city("approval: { when: \"citi != 'Rome'\" }"),
+        &expect![[
+            r"tools.yaml:5:23: tools[0].approval.when: expected a condition over the arguments, in CEL; found `citi`, which is no parameter. Fix: write `city`"
+        ]],
+    );
+    wrong(
+        &with_city("approval: { when: \"city >\", of: 1 }"),
+        &expect![[r"
+            tools.yaml:5:23: tools[0].approval.when: expected a condition over the arguments, in CEL; found no expression in CEL (ERROR: <input>:1:7: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER} | city > | ......^). Fix: write a condition over the arguments, such as `amount > 100`
+            tools.yaml:5:33: tools[0].approval.of: expected one of when; found an unknown field. Fix: leave it out"]],
+    );
+}
+
+#[test]
+fn what_is_shared_and_what_stands_in_is_read() {
+    let text = "resource: { name: \"city/{city}\", cool_down_ms: 5s, rate: 2 per 10m }\n\
+                concurrency: { per_worker: 2, fleet: 5 }\nstart_timeout_ms: 2m\n\
+                total_timeout_ms: 9s\nshape: { keep: [/a/*/b], rows: 5, part: tail }\n\
+                fallback: [{ command: [other, \"{city}\"] }]";
+    let tool = manifest(&with_city(text)).unwrap().tools.remove(0);
+    expect![[r#"
+        (
+            Policy {
+                resource: Some(
+                    Resource {
+                        name: "city/{city}",
+                        cool_down_ms: 5000,
+                        rate: Some(
+                            Rate {
+                                most: 2,
+                                per_ms: 600000,
+                            },
+                        ),
+                    },
+                ),
+                cache_ttl_ms: 0,
+                stale_ms: 0,
+                concurrency: Concurrency {
+                    per_worker: Some(
+                        2,
+                    ),
+                    fleet: Some(
+                        5,
+                    ),
+                },
+                fallbacks: [
+                    Command(
+                        CommandRun {
+                            argv: [
+                                "other",
+                                "{city}",
+                            ],
+                            folder: Some(
+                                "/agents/ops",
+                            ),
+                            env: [],
+                            max_output_bytes: 1048576,
+                        },
+                    ),
+                ],
+                shaping: Shaping {
+                    keep: [
+                        "/a/*/b",
+                    ],
+                    rows: Some(
+                        5,
+                    ),
+                    part: Tail,
+                },
+            },
+            Deadlines {
+                start_ms: Some(
+                    120000,
+                ),
+                total_ms: Some(
+                    9000,
+                ),
+            },
+        )
+    "#]]
+    .assert_debug_eq(&(tool.policy, tool.contract.deadlines));
+    for wrong_text in [
+        "resource: { name: \"{town}\" }",
+        "resource: { name: x, rate: 2 per day }",
+        "resource: { name: x, rate: 65 per 1m }",
+        "concurrency: 0",
+        "fallback: [{ command: [x, \"{town}\"] }]",
+        "shape: { keep: a }",
+        "effect: idempotent\nstale_ms: 5",
+        "start_timeout_ms: soon",
+    ] {
+        assert_eq!(manifest(&with_city(wrong_text)).unwrap_err().len(), 1, "{wrong_text}");
+    }
 }

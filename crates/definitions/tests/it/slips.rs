@@ -77,7 +77,7 @@ fn a_field_is_found_by_its_beginning() {
     wrong(
         "tools:\n  - name: t\n    description: Does one thing well.\n    perms: [ops]\n    desc: x\n    run: [bin]\n",
         &expect![[r"
-            tools.yaml:4:5: tools[0].perms: expected one of approval, cache_ttl_ms, command, description, effect, external, inputSchema, input_schema, max_retries, name, parameters, parameters_schema, permissions, probe, resource, result_schema, result_tokens, retry, retry_policy, run, timeout, timeout_ms, timeout_s, timeout_seconds; found an unknown field. Fix: leave it out
+            tools.yaml:4:5: tools[0].perms: expected one of approval, cache_ttl_ms, command, concurrency, description, effect, external, fallback, inputSchema, input_schema, max_retries, name, parameters, parameters_schema, permissions, probe, resource, result_schema, result_tokens, retry, retry_policy, run, shape, stale_ms, start_timeout_ms, timeout, timeout_ms, timeout_s, timeout_seconds, total_timeout_ms; found an unknown field. Fix: leave it out
             tools.yaml:5:5: tools[0].desc: expected a known field; found an unknown field. Fix: did you mean `description`? Else leave it out"]],
     );
 }

@@ -171,7 +171,8 @@ impl Writer {
             Some(&"other") => arguments_hash(&[("x".to_owned(), 1.into())].into_iter().collect()),
             Some(_) | None => hash.clone(),
         };
-        let approved = Approved { by: "ann".into(), arguments_hash: approved_hash };
+        let approved =
+            Approved { by: "ann".into(), arguments_hash: approved_hash, fingerprint: None };
         Record::ToolCall(ToolCall {
             tool_call_id: id(word.subject),
             run: word.number("run", self.run),
@@ -185,6 +186,7 @@ impl Writer {
                 fingerprint: fingerprint("tool"),
                 timeout_ms: 3_000,
                 retry: Retry::default(),
+                deadlines: proto::tool::Deadlines::default(),
             },
             start_by: Timestamp(500),
             deadline: Timestamp(900),
@@ -255,6 +257,8 @@ fn requested_one(name: &str) -> RequestedCall {
         opaque: None,
         terms: None,
         disposition,
+        corrected: Vec::new(),
+        asked_because: None,
     }
 }
 

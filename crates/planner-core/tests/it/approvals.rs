@@ -251,3 +251,94 @@ fn a_cancel_answers_waiting_approvals() {
         "#]],
     );
 }
+
+#[test]
+fn a_word_about_another_version_of_the_tool_decides_nothing() {
+    check(
+        "in a message clean up
+         go
+         call erase x=1
+         end
+         go
+         in b approve c1 tool=other
+         go
+         in c approve c1
+         go",
+        &expect![[r#"
+            new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
+            reason: reason [reasoning]
+              completed ""; c1 erase awaits approval [acting]
+            ask_approval: ask about c1 erase for 600 s [acting]
+            arm: arm for 600 s [acting]
+            wait: rest [acting]
+            arm: arm for 600 s [acting]
+            wait: rest [acting]
+            approved: dispatch c1 erase, agreed by ann [acting]
+            arm: arm for 65 s [acting]
+            wait: rest [acting]
+        "#]],
+    );
+}
+
+#[test]
+fn a_word_after_the_expiry_decides_nothing_even_before_it_is_noticed() {
+    check(
+        "in a message clean up
+         go
+         call erase x=1
+         end
+         go
+         wait 601
+         in b approve c1
+         go",
+        &expect![[r#"
+            new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
+            reason: reason [reasoning]
+              completed ""; c1 erase awaits approval [acting]
+            ask_approval: ask about c1 erase for 600 s [acting]
+            arm: arm for 600 s [acting]
+            wait: rest [acting]
+            approval_expired: close c1 approval_expired NeverStarted [observing]
+            next_turn: turn 1.2 start 1 of main by p1 holding 5, seen 6 [reasoning]
+            reason: reason [reasoning]
+        "#]],
+    );
+}
+
+#[test]
+fn a_condition_over_the_arguments_asks_for_the_calls_it_holds_for_and_siblings_go_on() {
+    check(
+        "in a message clean up
+         go
+         call refund x=1
+         call refund x=100
+         call refund x=200
+         end
+         go
+         in b deny c3
+         go
+         in c approve c2
+         go
+         in d approve c3
+         in e approve c2
+         go",
+        &expect![[r#"
+            new_run: turn 1.1 start 1 of main by p1 holding 1, seen 1 [reasoning]
+            reason: reason [reasoning]
+              completed ""; c1 refund; c2 refund awaits approval; c3 refund awaits approval [acting]
+            complete_dispatch: dispatch c1 refund [acting]
+            ask_approval: ask about c2 refund for 600 s [acting]
+            ask_approval: ask about c3 refund for 600 s [acting]
+            arm: arm for 65 s [acting]
+            wait: rest [acting]
+            denied: close c3 denied NeverStarted [acting]
+            arm: arm for 65 s [acting]
+            wait: rest [acting]
+            approved: dispatch c2 refund, agreed by ann [acting]
+            arm: arm for 65 s [acting]
+            wait: rest [acting]
+            arm: arm for 65 s [acting]
+            wait: rest [acting]
+        "#]],
+    );
+}

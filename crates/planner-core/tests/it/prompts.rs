@@ -142,7 +142,7 @@ fn a_request_has_its_blocks_in_a_stable_order() {
               c00000000 probe -> up
             > model: step 1
               c00000001 probe -> down
-            tools: probe note deploy restart erase mail secret finish
+            tools: probe note deploy restart erase mail refund secret finish
         "#]],
     );
 }
@@ -177,6 +177,8 @@ fn tools_and_schema_are_part_of_the_head_in_contract() {
               arguments: {"additionalProperties":false,"properties":{"x":{"type":"string"}},"type":"object"}
             - mail: mail, for tests
               arguments: {"additionalProperties":false,"properties":{"x":{"type":"string"}},"type":"object"}
+            - refund: refund, for tests
+              arguments: {"additionalProperties":false,"properties":{"x":{"type":"string"}},"type":"object"}
             - secret: secret, for tests
               arguments: {"additionalProperties":false,"properties":{"x":{"type":"string"}},"type":"object"}
             # steps
@@ -197,7 +199,7 @@ fn tools_and_schema_are_part_of_the_head_in_contract() {
             # reminder
             Answer with the one JSON object described under output, and nothing else.
             > user: Fix web.
-            tools: probe note deploy restart erase mail secret
+            tools: probe note deploy restart erase mail refund secret
         "##]],
     );
 }
@@ -285,7 +287,7 @@ fn what_a_provider_would_refuse_is_not_sent() {
     });
     let request = request(&thread, &agent("main"), &toolbox()).unwrap();
     let sent = format!("{:?}", request.transcript.entries());
-    expect![[r#"[User { text: "(no words)" }, Turn(TurnEntry { text: "step 0", reasoning: "", calls: [AnsweredCall { tool: "restart_the_service_", arguments: {"x": String("0")}, opaque: None, observation: Observation { tool_call_id: ToolCallId("c00000000"), attempt: 1, code: None, content: "up", artifact: None, receipt: None, stamp: Some(Stamp { worker: InstanceId("w1"), fingerprint: Fingerprint("d6a7cd2a7371b1a15d543196979ff74fdb027023ebf187d5d329be11055c77fd"), arguments_hash: ArgumentsHash("44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"), started_at: Timestamp(1), duration_ms: 1 }) } }], opaque: None })]"#]].assert_eq(&sent);
+    expect![[r#"[User { text: "(no words)" }, Turn(TurnEntry { text: "step 0", reasoning: "", calls: [AnsweredCall { tool: "restart_the_service_", arguments: {"x": String("0")}, opaque: None, observation: Observation { tool_call_id: ToolCallId("c00000000"), attempt: 1, code: None, content: "up", artifact: None, receipt: None, stamp: Some(Stamp { worker: InstanceId("w1"), fingerprint: Fingerprint("d6a7cd2a7371b1a15d543196979ff74fdb027023ebf187d5d329be11055c77fd"), arguments_hash: ArgumentsHash("44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"), started_at: Timestamp(1), duration_ms: 1, from: None, fallback: 0 }) } }], opaque: None })]"#]].assert_eq(&sent);
 }
 
 #[test]

@@ -212,6 +212,7 @@ impl Sim {
             tool_call_id: call.id().clone(),
             approve: choice.is_multiple_of(2),
             arguments_hash: arguments_hash(&right),
+            fingerprint: None,
             by: "ann".into(),
             note: String::new(),
         };

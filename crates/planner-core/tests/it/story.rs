@@ -245,7 +245,9 @@ impl Story {
             None => arguments_hash(&self.world.thread.calls[&id].requested.arguments),
         };
         let by = option(words, "by").unwrap_or("ann").to_owned();
-        Word { tool_call_id: id, approve, arguments_hash: shown, by, note: String::new() }
+        let fingerprint = option(words, "tool").map(proto::hash::fingerprint);
+        let note = String::new();
+        Word { tool_call_id: id, approve, arguments_hash: shown, fingerprint, by, note }
     }
 
     fn view_and_decide(&self) -> Decision {

@@ -56,6 +56,8 @@ fn wish(id: &str, tool: &str) -> RequestedCall {
         opaque: None,
         terms: None,
         disposition: Disposition::Answered(Box::new(refused)),
+        corrected: Vec::new(),
+        asked_because: None,
     }
 }
 

@@ -45,7 +45,8 @@ pub(crate) fn instance(name: &str) -> InstanceId {
 }
 
 pub(crate) fn agent(name: &str) -> Agent {
-    let tools = ["probe", "note", "deploy", "restart", "erase", "mail", "secret", "ghost"];
+    let tools =
+        ["probe", "note", "deploy", "restart", "erase", "mail", "refund", "secret", "ghost"];
     Agent {
         name: AgentName::new(name).unwrap(),
         role: "You keep a service healthy.".into(),
@@ -84,6 +85,7 @@ fn contract(name: &str, effect: Effect, approval: Approval) -> ToolContract {
         effect,
         timeout_ms: 3000,
         retry: Retry { max_attempts: 1, backoff_ms: 500 },
+        deadlines: proto::tool::Deadlines::default(),
         approval,
         permissions: if name == "secret" { vec!["root".into()] } else { Vec::new() },
         result_tokens: 300,
@@ -100,6 +102,7 @@ pub(crate) fn toolbox() -> Toolbox {
         contract("restart", Effect::Irreversible, Approval::Never),
         contract("erase", Effect::Irreversible, Approval::Always),
         contract("mail", Effect::Irreversible, Approval::WhenTainted),
+        contract("refund", Effect::Irreversible, Approval::When("size(x) > 2".into())),
         contract("secret", Effect::ReadOnly, Approval::Never),
     ]);
     assert_eq!(broken, Vec::new());
@@ -306,6 +309,8 @@ pub(crate) fn result(id: &ToolCallId, text: &str, at: Timestamp) -> Observation 
             arguments_hash: proto::hash::arguments_hash(&serde_json::Map::new()),
             started_at: at,
             duration_ms: 1,
+            from: None,
+            fallback: 0,
         }),
     }
 }
@@ -332,6 +337,8 @@ pub(crate) fn answered(
             opaque: None,
             terms,
             disposition: proto::call::Disposition::Dispatch,
+            corrected: Vec::new(),
+            asked_because: None,
         },
         run: 1,
         turn,

@@ -27,6 +27,7 @@ fn offer(worker: &str, tools: &[&str]) -> Registration {
         effect: Effect::ReadOnly,
         timeout_ms: 3_000,
         retry: Retry::default(),
+        deadlines: proto::tool::Deadlines::default(),
         approval: Approval::Never,
         permissions: Vec::new(),
         result_tokens: 300,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ports::working_memory::{Claim, Sample, Snapshot, TurnText};
+use ports::reads::{Joined, KeptRead, ReadKey};
+use ports::working_memory::{Claim, Entry, Sample, Snapshot, TurnText};
 use proto::ids::Sequence;
 use proto::time::Timestamp;
 
@@ -21,6 +22,7 @@ suite!(MemoryWorld, MemoryHarness, run_memory:
     an_outcome_is_seen_by_every_process,
     an_outcome_is_kept_for_its_time_only,
     outcomes_are_told_apart_by_thread_and_call,
+    an_entry_tells_result_mark_and_claim,
     a_cancel_mark_is_seen,
     a_cancel_mark_fades,
     a_snapshot_comes_back,
@@ -32,6 +34,16 @@ suite!(MemoryWorld, MemoryHarness, run_memory:
     samples_are_told_apart_by_tool,
     a_probe_is_taken_by_one,
     a_probe_is_free_after_its_lease,
+    one_call_leads_a_shared_read,
+    a_leader_that_left_lets_the_next_one_lead,
+    the_lead_of_a_shared_read_ends_with_its_lease,
+    a_kept_read_is_told_unless_it_is_too_old,
+    a_kept_read_ends_the_lead,
+    an_older_read_does_not_replace_a_newer_one,
+    a_read_is_kept_for_its_time_only,
+    shared_reads_are_told_apart_by_key,
+    places_are_limited_and_come_back,
+    a_place_ends_with_its_lease,
     active_threads_come_earliest_first,
     active_threads_are_limited_by_deadline_and_number,
     a_new_deadline_replaces_the_old_one,
@@ -325,4 +337,149 @@ pub async fn a_thread_is_taken_off_the_list(world: &dyn MemoryWorld) -> Outcome 
         one.set_active(&thread(1), None).await?;
     }
     same("the threads", one.active(Timestamp(9_000), 10).await?, vec![thread(2)])
+}
+
+/// What a worker asks before an attempt is what the single questions would have told.
+pub async fn an_entry_tells_result_mark_and_claim(world: &dyn MemoryWorld) -> Outcome {
+    let (one, other) = (world.peer().await, world.peer().await);
+    let (thread, call, me, you) = (thread(1), call_id("call00001"), name("w1"), name("w2"));
+    let look = Entry { thread: &thread, call: &call, claim: None };
+    let seen = one.enter(look).await?;
+    same("a look", (seen.done, seen.cancelled, seen.claim), (None, false, None))?;
+    let mine = one.enter(Entry { claim: Some((&me, LONG)), ..look }).await?;
+    same("the claim", mine.claim, Some(Claim::Won))?;
+    let again = one.enter(Entry { claim: Some((&me, LONG)), ..look }).await?;
+    same("the claim again", again.claim, Some(Claim::Won))?;
+    let yours = other.enter(Entry { claim: Some((&you, LONG)), ..look }).await?;
+    holds("it is held", yours.claim.is_some_and(|claim| is_held_by(&claim, "w1")))?;
+    let plain = other.claim(&thread, &call, &you, LONG).await?;
+    holds("it is held for plain claims", is_held_by(&plain, "w1"))?;
+    one.mark_cancelled(&thread, &call, LONG).await?;
+    same("the mark", other.enter(look).await?.cancelled, true)?;
+    one.keep_done(&thread, &call, bytes("result"), LONG).await?;
+    let done = other.enter(Entry { claim: Some((&you, LONG)), ..look }).await?;
+    same("the result", (done.done, done.claim), (Some(bytes("result")), None))
+}
+
+fn key(text: &str) -> ReadKey {
+    ReadKey(text.to_owned())
+}
+
+fn read(at: i64, text: &str) -> KeptRead {
+    KeptRead { at: Timestamp(at), value: bytes(text) }
+}
+
+fn is_led_by(joined: &Joined, who: &str) -> bool {
+    matches!(joined, Joined::Held { by, left } if by == who && !left.is_zero() && *left <= LONG)
+}
+
+/// Who leads goes on leading; all others are told who it is.
+pub async fn one_call_leads_a_shared_read(world: &dyn MemoryWorld) -> Outcome {
+    let (one, other) = (world.peer().await, world.peer().await);
+    let never = Timestamp(i64::MAX);
+    same("the first", one.join_read(&key("k"), "a", LONG, never).await?, Joined::Lead)?;
+    let second = other.join_read(&key("k"), "b", LONG, never).await?;
+    holds("the second waits", is_led_by(&second, "a"))?;
+    same("the first again", one.join_read(&key("k"), "a", LONG, never).await?, Joined::Lead)
+}
+
+/// A stranger's leaving changes nothing.
+pub async fn a_leader_that_left_lets_the_next_one_lead(world: &dyn MemoryWorld) -> Outcome {
+    let one = world.peer().await;
+    let never = Timestamp(i64::MAX);
+    one.join_read(&key("k"), "a", LONG, never).await?;
+    one.leave_read(&key("k"), "b").await?;
+    let held = one.join_read(&key("k"), "b", LONG, never).await?;
+    holds("it is still led", is_led_by(&held, "a"))?;
+    one.leave_read(&key("k"), "a").await?;
+    same("the next", one.join_read(&key("k"), "b", LONG, never).await?, Joined::Lead)
+}
+
+/// A leader that died holds nobody up for ever.
+pub async fn the_lead_of_a_shared_read_ends_with_its_lease(world: &dyn MemoryWorld) -> Outcome {
+    let one = world.peer().await;
+    let never = Timestamp(i64::MAX);
+    one.join_read(&key("k"), "a", world.short(), never).await?;
+    until(world.short() + world.patience(), "the lead is free", async || {
+        let joined = one.join_read(&key("k"), "b", LONG, never).await?;
+        Ok((joined == Joined::Lead).then_some(()))
+    })
+    .await
+}
+
+/// The age of a read is that of its beginning.
+pub async fn a_kept_read_is_told_unless_it_is_too_old(world: &dyn MemoryWorld) -> Outcome {
+    let (one, other) = (world.peer().await, world.peer().await);
+    same("nothing yet", other.kept_read(&key("k")).await?, None)?;
+    one.keep_read(&key("k"), "a", read(1_000, "v\0\u{e9}"), LONG).await?;
+    same("whatever its age", other.kept_read(&key("k")).await?, Some(read(1_000, "v\0\u{e9}")))?;
+    let joined = other.join_read(&key("k"), "b", LONG, Timestamp(1_000)).await?;
+    same("young enough", joined, Joined::Kept(read(1_000, "v\0\u{e9}")))?;
+    let joined = other.join_read(&key("k"), "b", LONG, Timestamp(1_001)).await?;
+    same("too old", joined, Joined::Lead)
+}
+
+/// The others need not wait for the lease to end.
+pub async fn a_kept_read_ends_the_lead(world: &dyn MemoryWorld) -> Outcome {
+    let (one, other) = (world.peer().await, world.peer().await);
+    let never = Timestamp(i64::MAX);
+    one.join_read(&key("k"), "a", LONG, never).await?;
+    one.keep_read(&key("k"), "a", read(5, "v"), LONG).await?;
+    same("the next", other.join_read(&key("k"), "b", LONG, never).await?, Joined::Lead)?;
+    one.keep_read(&key("k"), "a", read(6, "v"), LONG).await?;
+    let third = one.join_read(&key("k"), "c", LONG, never).await?;
+    holds("a late leader ends no other's lead", is_led_by(&third, "b"))
+}
+
+/// A slow execution does not hide a quick one that began later.
+pub async fn an_older_read_does_not_replace_a_newer_one(world: &dyn MemoryWorld) -> Outcome {
+    let one = world.peer().await;
+    one.keep_read(&key("k"), "a", read(9, "newer"), LONG).await?;
+    one.keep_read(&key("k"), "b", read(8, "older"), LONG).await?;
+    same("the read", one.kept_read(&key("k")).await?, Some(read(9, "newer")))?;
+    one.keep_read(&key("k"), "b", read(10, "newest"), LONG).await?;
+    same("the read", one.kept_read(&key("k")).await?, Some(read(10, "newest")))
+}
+
+/// Afterwards it is as if nothing had been kept.
+pub async fn a_read_is_kept_for_its_time_only(world: &dyn MemoryWorld) -> Outcome {
+    let one = world.peer().await;
+    one.keep_read(&key("k"), "a", read(5, "v"), world.short()).await?;
+    until(world.short() + world.patience(), "the read is gone", async || {
+        Ok(one.kept_read(&key("k")).await?.is_none().then_some(()))
+    })
+    .await
+}
+
+/// Another key is another read: another tenant's, or one with other arguments.
+pub async fn shared_reads_are_told_apart_by_key(world: &dyn MemoryWorld) -> Outcome {
+    let one = world.peer().await;
+    let never = Timestamp(i64::MAX);
+    one.keep_read(&key("k"), "a", read(5, "v"), LONG).await?;
+    same("another key", one.kept_read(&key("l")).await?, None)?;
+    one.join_read(&key("k"), "a", LONG, never).await?;
+    same("another lead", one.join_read(&key("l"), "b", LONG, never).await?, Joined::Lead)
+}
+
+/// So many at once and no more, by tool; one that is taken twice is one.
+pub async fn places_are_limited_and_come_back(world: &dyn MemoryWorld) -> Outcome {
+    let (one, other) = (world.peer().await, world.peer().await);
+    for who in ["a", "b", "a"] {
+        same(who, one.take_place(&tool("t"), who, 2, LONG).await?, None)?;
+    }
+    let full = other.take_place(&tool("t"), "c", 2, LONG).await?;
+    holds("the third waits", full.is_some_and(|left| !left.is_zero() && left <= LONG))?;
+    same("another tool", other.take_place(&tool("u"), "c", 2, LONG).await?, None)?;
+    one.leave_place(&tool("t"), "a").await?;
+    same("a free place", other.take_place(&tool("t"), "c", 2, LONG).await?, None)
+}
+
+/// A worker that died keeps no place.
+pub async fn a_place_ends_with_its_lease(world: &dyn MemoryWorld) -> Outcome {
+    let one = world.peer().await;
+    one.take_place(&tool("t"), "a", 1, world.short()).await?;
+    until(world.short() + world.patience(), "the place is free", async || {
+        Ok(one.take_place(&tool("t"), "b", 1, LONG).await?.is_none().then_some(()))
+    })
+    .await
 }

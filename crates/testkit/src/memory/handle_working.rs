@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ports::BusError;
+use ports::reads::{Joined, KeptRead, ReadKey};
 use ports::working_memory::{Claim, Sample, Snapshot, TurnText, WorkingMemory};
 use proto::ids::{InstanceId, ThreadRef, ToolCallId, ToolName};
 use proto::time::Timestamp;
@@ -107,6 +108,48 @@ impl WorkingMemory for BusHandle {
         lease: Duration,
     ) -> Result<bool, BusError> {
         forward!(self, plain(OpKind::Remember), take_probe(tool, holder, lease))
+    }
+
+    async fn join_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        lease: Duration,
+        not_before: Timestamp,
+    ) -> Result<Joined, BusError> {
+        forward!(self, plain(OpKind::Remember), join_read(key, by, lease, not_before))
+    }
+
+    async fn keep_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        read: KeptRead,
+        keep: Duration,
+    ) -> Result<(), BusError> {
+        forward!(self, plain(OpKind::Remember), keep_read(key, by, read, keep))
+    }
+
+    async fn kept_read(&self, key: &ReadKey) -> Result<Option<KeptRead>, BusError> {
+        forward!(self, plain(OpKind::Recall), kept_read(key))
+    }
+
+    async fn leave_read(&self, key: &ReadKey, by: &str) -> Result<(), BusError> {
+        forward!(self, plain(OpKind::Remember), leave_read(key, by))
+    }
+
+    async fn take_place(
+        &self,
+        tool: &ToolName,
+        who: &str,
+        most: u32,
+        lease: Duration,
+    ) -> Result<Option<Duration>, BusError> {
+        forward!(self, plain(OpKind::Remember), take_place(tool, who, most, lease))
+    }
+
+    async fn leave_place(&self, tool: &ToolName, who: &str) -> Result<(), BusError> {
+        forward!(self, plain(OpKind::Remember), leave_place(tool, who))
     }
 
     async fn set_active(

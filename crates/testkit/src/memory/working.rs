@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ports::BusError;
+use ports::reads::{Joined, KeptRead, ReadKey, ReadTable};
 use ports::working_memory::{Claim, Sample, Snapshot, TurnText, WorkingMemory};
 use proto::ids::{InstanceId, ThreadRef, ToolCallId, ToolName};
 use proto::time::{Timestamp, millis};
@@ -49,6 +50,18 @@ struct Memory {
 #[derive(Debug, Default)]
 pub struct MemoryWorkingMemory {
     memory: Lock<Memory>,
+    reads: Lock<ReadTable>,
+    began: Began,
+}
+
+/// Shared reads count milliseconds from here.
+#[derive(Debug)]
+struct Began(Instant);
+
+impl Default for Began {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
 }
 
 impl MemoryWorkingMemory {
@@ -77,11 +90,16 @@ impl MemoryWorkingMemory {
         self.memory.lock().done(&Key::Done(thread.clone(), call.clone()))
     }
 
+    fn now(&self) -> Timestamp {
+        Timestamp::default().after(self.began.0.elapsed())
+    }
+
     /// Everything is lost; answers how much there was.
     pub fn forget_all(&self) -> usize {
         let mut memory = self.memory.lock();
         memory.undo.clear();
-        let count = memory.values.len();
+        let mut reads = self.reads.lock();
+        let count = memory.values.len() + std::mem::take(&mut *reads).len();
         memory.values.clear();
         count
     }
@@ -281,6 +299,51 @@ impl WorkingMemory for MemoryWorkingMemory {
     ) -> Result<bool, BusError> {
         let key = Key::Probe(tool.clone());
         Ok(self.memory.lock().take_lease(key, holder, lease) == Claim::Won)
+    }
+
+    async fn join_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        lease: Duration,
+        not_before: Timestamp,
+    ) -> Result<Joined, BusError> {
+        Ok(self.reads.lock().join(key, by, lease, not_before, self.now()))
+    }
+
+    async fn keep_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        read: KeptRead,
+        keep: Duration,
+    ) -> Result<(), BusError> {
+        self.reads.lock().keep(key, by, read, keep, self.now());
+        Ok(())
+    }
+
+    async fn kept_read(&self, key: &ReadKey) -> Result<Option<KeptRead>, BusError> {
+        Ok(self.reads.lock().kept(key, self.now()))
+    }
+
+    async fn leave_read(&self, key: &ReadKey, by: &str) -> Result<(), BusError> {
+        self.reads.lock().leave(key, by);
+        Ok(())
+    }
+
+    async fn take_place(
+        &self,
+        tool: &ToolName,
+        who: &str,
+        most: u32,
+        lease: Duration,
+    ) -> Result<Option<Duration>, BusError> {
+        Ok(self.reads.lock().take_place(tool, who, most, lease, self.now()))
+    }
+
+    async fn leave_place(&self, tool: &ToolName, who: &str) -> Result<(), BusError> {
+        self.reads.lock().leave_place(tool, who);
+        Ok(())
     }
 
     async fn set_active(

@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ports::BusError;
-use ports::working_memory::{Claim, Sample, Snapshot, TurnText, WorkingMemory};
+use ports::reads::{Joined, KeptRead, ReadKey};
+use ports::working_memory::{Claim, Entered, Entry, Sample, Snapshot, TurnText, WorkingMemory};
 use proto::ids::{InstanceId, ThreadRef, ToolCallId, ToolName};
 use proto::time::Timestamp;
 use testkit::memory::working::MemoryWorkingMemory;
@@ -44,6 +45,11 @@ impl FlawedMemory {
     /// The same call for all calls if the flaw says so.
     fn blurred(&self, rule: &str, call: &ToolCallId) -> ToolCallId {
         if self.is(rule) { ToolCallId::new("onlyone00").unwrap() } else { call.clone() }
+    }
+
+    fn key(&self, key: &ReadKey) -> ReadKey {
+        let blurred = self.is("shared_reads_are_told_apart_by_key");
+        if blurred { ReadKey("only".to_owned()) } else { key.clone() }
     }
 
     fn tool(&self, tool: &ToolName) -> ToolName {
@@ -192,6 +198,71 @@ impl WorkingMemory for FlawedMemory {
         let lease = self.stretched("a_probe_is_free_after_its_lease", lease);
         let taken = self.inner.take_probe(tool, holder, lease).await?;
         Ok(taken || self.is("a_probe_is_taken_by_one"))
+    }
+
+    async fn enter(&self, entry: Entry<'_>) -> Result<Entered, BusError> {
+        let mut entered = self.inner.enter(entry).await?;
+        if self.is("an_entry_tells_result_mark_and_claim") {
+            entered.cancelled = false;
+        }
+        Ok(entered)
+    }
+
+    async fn join_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        lease: Duration,
+        not_before: Timestamp,
+    ) -> Result<Joined, BusError> {
+        let by = if self.is("one_call_leads_a_shared_read") { "all" } else { by };
+        let always = self.is("a_kept_read_is_told_unless_it_is_too_old");
+        let not_before = if always { Timestamp(0) } else { not_before };
+        let lease = self.stretched("the_lead_of_a_shared_read_ends_with_its_lease", lease);
+        self.inner.join_read(&self.key(key), by, lease, not_before).await
+    }
+
+    async fn keep_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        read: KeptRead,
+        keep: Duration,
+    ) -> Result<(), BusError> {
+        let by = if self.is("a_kept_read_ends_the_lead") { "nobody" } else { by };
+        let keep = self.stretched("a_read_is_kept_for_its_time_only", keep);
+        let mut read = read;
+        if self.is("an_older_read_does_not_replace_a_newer_one") {
+            read.at = Timestamp(10);
+        }
+        self.inner.keep_read(&self.key(key), by, read, keep).await
+    }
+
+    async fn kept_read(&self, key: &ReadKey) -> Result<Option<KeptRead>, BusError> {
+        self.inner.kept_read(&self.key(key)).await
+    }
+
+    async fn leave_read(&self, key: &ReadKey, by: &str) -> Result<(), BusError> {
+        if self.is("a_leader_that_left_lets_the_next_one_lead") {
+            return Ok(());
+        }
+        self.inner.leave_read(&self.key(key), by).await
+    }
+
+    async fn take_place(
+        &self,
+        tool: &ToolName,
+        who: &str,
+        most: u32,
+        lease: Duration,
+    ) -> Result<Option<Duration>, BusError> {
+        let most = if self.is("places_are_limited_and_come_back") { u32::MAX } else { most };
+        let lease = self.stretched("a_place_ends_with_its_lease", lease);
+        self.inner.take_place(tool, who, most, lease).await
+    }
+
+    async fn leave_place(&self, tool: &ToolName, who: &str) -> Result<(), BusError> {
+        self.inner.leave_place(tool, who).await
     }
 
     async fn set_active(

@@ -24,6 +24,11 @@ struct World {
     lease: Lease,
     gate: Gate,
     probed: Probed,
+    wants: Wants,
+    deliveries: u64,
+    share: Share,
+    room: Room,
+    resource: Resource,
 }
 
 impl World {
@@ -42,6 +47,11 @@ impl World {
             lease: Lease::Ours,
             gate: Gate::Open,
             probed: Probed::NotHappened,
+            wants: Wants::default(),
+            deliveries: 1,
+            share: Share::Lead,
+            room: Room::Free,
+            resource: Resource::Ours,
         }
     }
 
@@ -60,6 +70,8 @@ impl World {
         known.again = self.again;
         known.running_here = self.running_here;
         known.argument_problems.clone_from(&self.problems);
+        known.wants = self.wants;
+        known.deliveries = self.deliveries;
         let mut looks = Vec::new();
         loop {
             let step = decide(&known);
@@ -73,6 +85,9 @@ impl World {
                 Look::Cancelled => known.cancelled = Some(self.cancelled),
                 Look::Lease => known.lease = Some(self.lease),
                 Look::Gate => known.gate = Some(self.gate.clone()),
+                Look::Share => known.share = Some(self.share.clone()),
+                Look::Room => known.room = Some(self.room.clone()),
+                Look::Resource => known.resource = Some(self.resource.clone()),
                 Look::Probe => known.probed = Some(self.probed.clone()),
             }
         }
@@ -457,4 +472,90 @@ proptest! {
             prop_assert!(span >= LEAST_WAIT && span <= LONGEST_WAIT);
         }
     }
+}
+
+fn sharing(effect: Effect) -> World {
+    let wants = Wants { share: true, room: true, resource: true };
+    World { wants, ..World::of(effect) }
+}
+
+fn busy(rests: Option<u64>) -> Resource {
+    let rests = rests.map(Duration::from_millis);
+    Resource::Busy(Busy { rests, words: "`x` is held.".into() })
+}
+
+#[test]
+fn what_a_call_shares_is_looked_at_last() {
+    check(
+        &sharing(Effect::ReadOnly),
+        &expect!["Done Cancelled Lease Gate Share Room Resource -> run"],
+    );
+    check(
+        &sharing(Effect::Irreversible),
+        &expect!["Done Start Cancelled Gate Share Room Resource -> start 1 after 0"],
+    );
+}
+
+#[test]
+fn a_shared_read_is_waited_for_longer_each_time_and_made_alone_in_the_end() {
+    let held = |deliveries, now| World {
+        share: Share::Held(Duration::from_secs(9)),
+        deliveries,
+        now: Timestamp(now),
+        ..sharing(Effect::ReadOnly)
+    };
+    check(&held(1, 0), &expect!["Done Cancelled Lease Gate Share -> wait 100 ms"]);
+    check(&held(4, 0), &expect!["Done Cancelled Lease Gate Share -> wait 800 ms"]);
+    check(&held(9, 0), &expect!["Done Cancelled Lease Gate Share Room Resource -> run"]);
+    check(&held(1, 950), &expect!["Done Cancelled Lease Gate Share Room Resource -> run"]);
+}
+
+#[test]
+fn a_call_without_room_waits_and_says_in_the_end_what_is_used_up() {
+    let full = |now| World {
+        room: Room::Full("All taken.".into()),
+        now: Timestamp(now),
+        ..sharing(Effect::Idempotent)
+    };
+    check(&full(0), &expect!["Done Cancelled Lease Gate Share Room -> wait 100 ms"]);
+    check(
+        &full(950),
+        &expect!["Done Cancelled Lease Gate Share Room -> answer exhausted NeverStarted"],
+    );
+}
+
+#[test]
+fn a_resource_is_waited_for_while_there_is_time() {
+    let world = |rests, now| World {
+        resource: busy(rests),
+        now: Timestamp(now),
+        ..sharing(Effect::Irreversible)
+    };
+    check(
+        &world(None, 0),
+        &expect!["Done Start Cancelled Gate Share Room Resource -> wait 100 ms"],
+    );
+    check(
+        &world(None, 950),
+        &expect![
+            "Done Start Cancelled Gate Share Room Resource -> bar after 0, answer conflict NeverStarted"
+        ],
+    );
+    check(
+        &world(Some(600), 0),
+        &expect!["Done Start Cancelled Gate Share Room Resource -> wait 600 ms"],
+    );
+    check(
+        &world(Some(1_500), 0),
+        &expect![
+            "Done Start Cancelled Gate Share Room Resource -> bar after 0, answer conflict NeverStarted"
+        ],
+    );
+}
+
+#[test]
+fn a_call_that_nobody_agreed_to_is_barred() {
+    let mut world = World::of(Effect::Irreversible);
+    world.tool.approval = proto::tool::Approval::Always;
+    check(&world, &expect!["Done Start -> bar after 0, answer not_approved NeverStarted"]);
 }

@@ -75,6 +75,7 @@ pub(super) async fn lost_race(stage: &Stage) -> Result<()> {
         match first {
             Start::Barred(_) => ensure!(effects == 0, "barred, and its effect happened"),
             Start::Started(_) => ensure!(effects == 1, "started, and {effects} effects"),
+            Start::Held(_) => bail!("a resource on a call's subject"),
         }
     }
     Ok(())

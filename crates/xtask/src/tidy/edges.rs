@@ -131,13 +131,20 @@ fn may_see(member: &str) -> Option<fn(&str) -> bool> {
         "memory-core" => Some(|name| ["argument-check", "proto", "token-count"].contains(&name)),
         // What the model sees of a long conversation is decided by what memory keeps of it.
         "planner-core" => {
-            Some(|name| ["argument-check", "memory-core", "proto", "token-count"].contains(&name))
+            Some(|name| {
+                ["approval-rule", "argument-check", "memory-core", "proto", "token-count"]
+                    .contains(&name)
+            })
         }
+        // Pure but for the stack that its parser is given.
+        "approval-rule" => Some(|name| name == "argument-check"),
         recall if recall.starts_with("recall-") => {
             Some(|name| sees_ports(name) || name == "memory-core")
         }
         // How arguments are checked is one rule for model, planner and worker.
-        pure if is_pure(pure) => Some(|name| ["proto", "argument-check"].contains(&name)),
+        pure if is_pure(pure) => {
+            Some(|name| ["proto", "approval-rule", "argument-check"].contains(&name))
+        }
         adapter if is_adapter(adapter) => Some(sees_ports),
         _ => None,
     }

@@ -208,6 +208,7 @@ fn tool(name: &str, effect: Effect) -> ToolContract {
         effect,
         timeout_ms: 3000,
         retry: Retry::default(),
+        deadlines: proto::tool::Deadlines::default(),
         approval: if asks { Approval::Always } else { Approval::Never },
         permissions: Vec::new(),
         result_tokens: 300,

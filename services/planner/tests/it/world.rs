@@ -242,6 +242,7 @@ fn tool(name: &str, effect: Effect) -> ToolContract {
         effect,
         timeout_ms: 3000,
         retry: Retry::default(),
+        deadlines: proto::tool::Deadlines::default(),
         approval: Approval::Never,
         permissions: Vec::new(),
         result_tokens: 300,

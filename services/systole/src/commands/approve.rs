@@ -39,6 +39,7 @@ pub(crate) async fn approve(context: &Context, asked: &Approve) -> Result<Exit, 
         tool_call_id: call.id().clone(),
         approve: !asked.deny,
         arguments_hash: question.arguments_hash.clone(),
+        fingerprint: Some(question.fingerprint.clone()),
         by: person.unwrap_or_else(|| "command line".to_owned()),
         note: asked.reason.clone(),
     };

@@ -260,10 +260,11 @@ fn of_file(path: &Path, environment: &Environment) -> Result<Vec<LoadedTool>, Fa
 }
 
 fn approval(tool: &LoadedTool) -> &'static str {
-    match tool.definition.contract.approval {
+    match &tool.definition.contract.approval {
         Approval::Never => "no approval",
         Approval::Always => "approval",
         Approval::WhenTainted => "approval when tainted",
+        Approval::When(_) => "approval on a condition",
     }
 }
 

@@ -15,7 +15,7 @@ use super::silent::silent;
 use super::stage::Outcome;
 use super::tail::{Restorer, tail_lost};
 use super::twice::twice;
-use super::{clocks, cluster};
+use super::{clocks, cluster, shared};
 use crate::failure::Failure;
 use crate::nodes::kill::KillPoint as Point;
 
@@ -40,6 +40,12 @@ pub(crate) enum Fault {
     OtherWorkerKilled,
     /// A process's clock is ahead, or behind.
     ClockOff(Role, Clock),
+    /// The worker that executes a read which others wait for dies.
+    ReadShared(Point),
+    /// The worker that takes a resource dies.
+    ResourceHeld(Point),
+    /// Every process is replaced while people are asked.
+    ApprovalsPending,
     /// The server that leads the stream of a cluster of three is killed.
     LeaderKilled,
 }
@@ -66,17 +72,25 @@ impl fmt::Display for Fault {
             Self::WorkerStopped => f.write_str("worker/past_deadline/stopped/bookings"),
             Self::ClockOff(role, Clock::Ahead) => write!(f, "{role}/clock_ahead/orders"),
             Self::ClockOff(role, Clock::Behind) => write!(f, "{role}/clock_behind/orders"),
+            Self::ReadShared(point) => write!(f, "worker/{}/killed/reads", point.as_str()),
+            Self::ResourceHeld(point) => write!(f, "worker/{}/killed/turns", point.as_str()),
+            Self::ApprovalsPending => f.write_str("processes/replaced/approvals"),
             Self::LeaderKilled => f.write_str("cluster/leader_killed/turns"),
         }
     }
 }
 
-const ALL: [Fault; 19] = [
+const ALL: [Fault; 24] = [
     // The slowest first, so that others go on beside it.
     Fault::WorkerStopped,
     Fault::WorkerSilent,
     Fault::LeaderKilled,
     Fault::OtherWorkerKilled,
+    Fault::ReadShared(Point::BeforeShared),
+    Fault::ReadShared(Point::AfterShared),
+    Fault::ResourceHeld(Point::BeforeHold),
+    Fault::ResourceHeld(Point::AfterHold),
+    Fault::ApprovalsPending,
     Fault::Outage(Outage::NatsKilled),
     Fault::TailLost(Restorer::Lives),
     Fault::TailLost(Restorer::Killed(Point::BeforeRestored)),
@@ -104,7 +118,9 @@ impl Fault {
     /// The kill point that it comes to, if it is about one.
     pub(crate) fn point(self) -> Option<Point> {
         match self {
-            Self::TailLost(Restorer::Killed(point)) => Some(point),
+            Self::TailLost(Restorer::Killed(point))
+            | Self::ReadShared(point)
+            | Self::ResourceHeld(point) => Some(point),
             Self::TailLost(Restorer::Lives)
             | Self::Outage(_)
             | Self::Replayed
@@ -113,6 +129,7 @@ impl Fault {
             | Self::WorkerSilent
             | Self::OtherWorkerKilled
             | Self::ClockOff(..)
+            | Self::ApprovalsPending
             | Self::LeaderKilled => None,
         }
     }
@@ -137,6 +154,11 @@ pub(crate) async fn run(
         Fault::ClockOff(role, clock) => {
             clocks::off(programs, role, clock, load.threads, folder).await?
         }
+        Fault::ReadShared(point) => shared::reads(programs, point, load.threads, folder).await?,
+        Fault::ResourceHeld(point) => {
+            shared::resource(programs, point, load.threads, folder).await?
+        }
+        Fault::ApprovalsPending => shared::approvals(programs, load.threads, folder).await?,
         Fault::LeaderKilled => cluster::run(programs, load.turns, folder).await?,
     };
     stage.close(name, found).await

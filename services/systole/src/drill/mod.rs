@@ -3,8 +3,8 @@
 //!
 //! Reading order: [`command`] · [`cells`]: what is killed where · [`cell`]: one of them, in rounds, by its
 //! [`client`] and its [`people`] · [`fault`]: what else happens: [`outage`], [`tail`], [`replay`], [`twice`],
-//! [`late`], [`silent`], [`other`],
-//! [`clocks`], [`cluster`] · [`stage`], [`world`], [`servers`]: processes of a row · [`judge`],
+//! [`late`], [`silent`], [`other`], [`clocks`], [`cluster`], [`shared`] · [`stage`], [`world`],
+//! [`servers`]: processes of a row · [`judge`],
 //! [`after`]: what is counted · [`report`]: the matrix
 
 mod after;
@@ -26,6 +26,7 @@ mod proxy;
 mod replay;
 mod report;
 pub(crate) mod servers;
+mod shared;
 mod silent;
 mod stage;
 mod tail;

@@ -66,6 +66,24 @@ impl People {
         try_join_all(words).await.map(drop)
     }
 
+    /// Agrees once more to what was decided: with another key, which changes nothing.
+    pub(crate) async fn agree_again(
+        &self,
+        client: &Client,
+        places: &[ThreadRef],
+    ) -> Result<(), Failure> {
+        let words = places.iter().enumerate().map(|(number, place)| async move {
+            let thread = fold(client.journal(), place).await?;
+            let asked = thread.calls.values().find_map(|call| call.asked.clone());
+            let Some(asked) = asked else { return Ok(Value::Null) };
+            let call = &asked.tool_call_id;
+            let path = format!("/v1/threads/{}/approvals/{call}", place.thread);
+            let body = json!({ "approve": true, "arguments_hash": asked.arguments_hash });
+            self.say(number, &path, &format!("{call}-again"), &body).await
+        });
+        try_join_all(words).await.map(drop)
+    }
+
     /// Says something with one key until a gateway has taken it.
     async fn say(
         &self,

@@ -93,6 +93,8 @@ fn requested() -> RequestedCall {
         opaque: None,
         terms: Some(terms()),
         disposition: Disposition::Dispatch,
+        corrected: Vec::new(),
+        asked_because: None,
     }
 }
 
@@ -121,6 +123,7 @@ fn terms() -> Terms {
         fingerprint: fingerprint("book"),
         timeout_ms: 2_000,
         retry: Retry::default(),
+        deadlines: proto::tool::Deadlines::default(),
     }
 }
 

@@ -36,7 +36,7 @@ const KILLED: i32 = 9;
 const MODEL: [&str; 5] = ["rehearse", "serve", "rehearsal.yaml", "--listen", "127.0.0.1:0"];
 
 const AGENT: &str = "name: clerk\nrole: You book what you are told.\nmodel: rehearsal\n\
-                     tools: [look, book, sign]\n";
+                     tools: [look, book, sign, peek, turn]\n";
 
 const REHEARSAL: &str = "\
 rules:
@@ -46,6 +46,12 @@ rules:
   - when: { last: user, user_matches: 'sign (\\w+)' }
     say: I sign it, if I may.
     calls: [{ tool: sign, arguments: { order: '{{user.1}}' } }]
+  - when: { last: user, user_matches: 'peek (\\w+)' }
+    say: I look at what all look at.
+    calls: [{ tool: peek, arguments: { what: gate } }]
+  - when: { last: user, user_matches: 'turn (\\w+)' }
+    say: I turn what all turn.
+    calls: [{ tool: turn, arguments: { what: gate, order: '{{user.1}}' } }]
   - when: { last: user, user_matches: 'order (\\w+)' }
     say: I look first.
     calls: [{ tool: look, arguments: { order: '{{user.1}}' } }]
@@ -78,6 +84,28 @@ tools:
     approval: always
     timeout_ms: 2000
     run: { command: [/bin/sh, -c, 'echo \"$0\" >> effects.log; sleep 0.4; echo \"booked $0\"', '{order}'] }
+  - name: peek
+    description: Looks at something that all look at; slow, so one look serves all.
+    parameters: { what: { type: string, required: true, description: What. } }
+    effect: read_only
+    cache_ttl_ms: 60000
+    timeout_ms: 5000
+    run: { command: [/bin/sh, -c, 'echo \"$0\" >> peeks.log; sleep 1; echo \"$0 is shut\"', '{what}'] }
+  - name: turn
+    description: Turns something that only one may turn at a time; it cannot be taken back.
+    parameters:
+      what: { type: string, required: true, description: What. }
+      order: { type: string, required: true, description: For which order. }
+    effect: irreversible
+    resource: 'turning/{what}'
+    start_timeout_ms: 180000
+    timeout_ms: 2000
+    run:
+      command:
+        - /bin/sh
+        - -c
+        - 'mkdir turning || echo \"$0\" >> overlaps.log; echo \"$0\" >> effects.log; sleep 0.2; rmdir turning; echo \"turned $0\"'
+        - '{order}'
 ";
 
 /// The rehearsal of a model that takes about so long for its few words. They come one by one: a model
@@ -237,10 +265,15 @@ impl World {
         self.bus_server()?.ask(&subject.to_string(), "no record").await.map(drop)
     }
 
+    /// The lines that a tool wrote into a file of its own.
+    pub(crate) fn lines(&self, file: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.folder.join(file)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
     /// The orders that were booked, as the tool itself wrote them down.
     pub(crate) fn effects(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(self.folder.join("effects.log")).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
+        self.lines("effects.log")
     }
 }
 

@@ -78,6 +78,10 @@ points! {
     Running => "running";
     BeforeKept => "before_kept";
     AfterKept => "after_kept";
+    BeforeShared => "before_shared";
+    AfterShared => "after_shared";
+    BeforeHold => "before_hold";
+    AfterHold => "after_hold";
     BeforeObservation => "before_observation";
     AfterObservation => "after_observation";
     BeforeAck => "before_ack";

@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ports::BusError;
-use ports::working_memory::{Claim, Sample, Snapshot, TurnText, WorkingMemory};
+use ports::reads::{Joined, KeptRead, ReadKey};
+use ports::working_memory::{Claim, Entered, Entry, Sample, Snapshot, TurnText, WorkingMemory};
 use proto::ids::{InstanceId, ThreadRef, ToolCallId, ToolName};
 use proto::time::Timestamp;
 
@@ -30,6 +31,18 @@ impl WorkingMemory for KillMemory {
         let claim = self.inner.claim(thread, call, holder, lease).await?;
         self.switch.reached(KillPoint::AfterClaim);
         Ok(claim)
+    }
+
+    async fn enter(&self, entry: Entry<'_>) -> Result<Entered, BusError> {
+        if entry.claim.is_none() {
+            return self.inner.enter(entry).await;
+        }
+        self.switch.reached(KillPoint::BeforeClaim);
+        let entered = self.inner.enter(entry).await?;
+        if entered.claim.is_some() {
+            self.switch.reached(KillPoint::AfterClaim);
+        }
+        Ok(entered)
     }
 
     async fn release(
@@ -107,6 +120,51 @@ impl WorkingMemory for KillMemory {
         lease: Duration,
     ) -> Result<bool, BusError> {
         self.inner.take_probe(tool, holder, lease).await
+    }
+
+    async fn join_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        lease: Duration,
+        not_before: Timestamp,
+    ) -> Result<Joined, BusError> {
+        self.inner.join_read(key, by, lease, not_before).await
+    }
+
+    async fn keep_read(
+        &self,
+        key: &ReadKey,
+        by: &str,
+        read: KeptRead,
+        keep: Duration,
+    ) -> Result<(), BusError> {
+        self.switch.reached(KillPoint::BeforeShared);
+        self.inner.keep_read(key, by, read, keep).await?;
+        self.switch.reached(KillPoint::AfterShared);
+        Ok(())
+    }
+
+    async fn kept_read(&self, key: &ReadKey) -> Result<Option<KeptRead>, BusError> {
+        self.inner.kept_read(key).await
+    }
+
+    async fn leave_read(&self, key: &ReadKey, by: &str) -> Result<(), BusError> {
+        self.inner.leave_read(key, by).await
+    }
+
+    async fn take_place(
+        &self,
+        tool: &ToolName,
+        who: &str,
+        most: u32,
+        lease: Duration,
+    ) -> Result<Option<Duration>, BusError> {
+        self.inner.take_place(tool, who, most, lease).await
+    }
+
+    async fn leave_place(&self, tool: &ToolName, who: &str) -> Result<(), BusError> {
+        self.inner.leave_place(tool, who).await
     }
 
     async fn set_active(

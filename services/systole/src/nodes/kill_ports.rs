@@ -51,6 +51,7 @@ fn around(record: &Record) -> Option<(Point, Point)> {
         Record::ToolCall(_) => Some((Point::BeforeCall, Point::AfterCall)),
         Record::Start(Start::Started(_)) => Some((Point::BeforeStart, Point::AfterStart)),
         Record::Start(Start::Barred(_)) => Some((Point::BeforeBar, Point::AfterBar)),
+        Record::Start(Start::Held(_)) => Some((Point::BeforeHold, Point::AfterHold)),
         Record::Observation(_) => Some((Point::BeforeObservation, Point::AfterObservation)),
         Record::Input(_) => Some((Point::BeforeInput, Point::AfterInput)),
         // The bus writes it.

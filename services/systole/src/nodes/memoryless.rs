@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ports::BusError;
+use ports::reads::{Joined, KeptRead, ReadKey};
 use ports::working_memory::{Claim, Sample, Snapshot, TurnText, WorkingMemory};
 use proto::ids::{InstanceId, ThreadRef, ToolCallId, ToolName};
 use proto::time::Timestamp;
@@ -93,6 +94,48 @@ impl WorkingMemory for NoWorkingMemory {
         _: Duration,
     ) -> Result<bool, BusError> {
         Ok(true)
+    }
+
+    async fn join_read(
+        &self,
+        _: &ReadKey,
+        _: &str,
+        _: Duration,
+        _: Timestamp,
+    ) -> Result<Joined, BusError> {
+        Err(nothing())
+    }
+
+    async fn keep_read(
+        &self,
+        _: &ReadKey,
+        _: &str,
+        _: KeptRead,
+        _: Duration,
+    ) -> Result<(), BusError> {
+        Ok(())
+    }
+
+    async fn kept_read(&self, _: &ReadKey) -> Result<Option<KeptRead>, BusError> {
+        Err(nothing())
+    }
+
+    async fn leave_read(&self, _: &ReadKey, _: &str) -> Result<(), BusError> {
+        Ok(())
+    }
+
+    async fn take_place(
+        &self,
+        _: &ToolName,
+        _: &str,
+        _: u32,
+        _: Duration,
+    ) -> Result<Option<Duration>, BusError> {
+        Err(nothing())
+    }
+
+    async fn leave_place(&self, _: &ToolName, _: &str) -> Result<(), BusError> {
+        Ok(())
     }
 
     async fn set_active(&self, _: &ThreadRef, _: Option<Timestamp>) -> Result<(), BusError> {

@@ -127,6 +127,8 @@ impl<'o> Feed<'o> {
             opaque: None,
             terms: Some(terms()),
             disposition: Disposition::Dispatch,
+            corrected: Vec::new(),
+            asked_because: None,
         };
         let open = self.thread.run.as_ref().unwrap().open.clone().unwrap();
         self.record(
@@ -154,6 +156,8 @@ impl<'o> Feed<'o> {
             arguments_hash: proto::hash::arguments_hash(&serde_json::Map::new()),
             started_at: Timestamp(0),
             duration_ms: 120,
+            from: None,
+            fallback: 0,
         };
         self.record(
             &Leaf::Observation,
@@ -195,6 +199,7 @@ fn terms() -> Terms {
         fingerprint: Fingerprint::new(hex("b")).unwrap(),
         timeout_ms: 3000,
         retry: Retry::default(),
+        deadlines: proto::tool::Deadlines::default(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! Until a connection stands, nothing began, and that is the only proof there is. What ends badly
 //! later leaves an effect open that may not be repeated: see [`verdict`].
 //!
-//! Reading order: [`address`] and [`plan`] make the request · [`exchange`] sends it and reads the
+//! Reading order: [`address`] and [`plan`] make the request · [`reach`]: where it may go · [`exchange`] sends it and reads the
 //! answer · [`kept`] bounds it · [`verdict`] and [`pick`] judge it · [`fetch`] and [`html`] are the
 //! builtin.
 
@@ -16,6 +16,7 @@ mod html;
 mod kept;
 mod pick;
 mod plan;
+mod reach;
 mod retry_after;
 mod tls;
 mod verdict;

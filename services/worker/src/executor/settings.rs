@@ -56,7 +56,7 @@ fn from_builtin(run: &BuiltinRun, settings: &ExecutorSettings) -> Arc<dyn Execut
         Builtin::WriteFile => file_tool(Operation::Write, &root),
         Builtin::EditFile => file_tool(Operation::Edit, &root),
         Builtin::Clock => Arc::new(ClockTool::new(Arc::clone(&settings.clock))),
-        Builtin::FetchUrl => Arc::new(FetchTool::default()),
+        Builtin::FetchUrl => Arc::new(FetchTool::new(run.private)),
         Builtin::Expand => Arc::new(ExpandTool::new(settings.artifacts.clone())),
     }
 }

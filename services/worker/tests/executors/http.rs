@@ -488,8 +488,15 @@ async fn a_value_never_becomes_a_header() {
 }
 
 async fn fetch(url: &str) -> Ended {
-    let run =
-        definitions::run::BuiltinRun { builtin: definitions::run::Builtin::FetchUrl, root: None };
+    fetch_from(url, true).await
+}
+
+async fn fetch_from(url: &str, private: bool) -> Ended {
+    let run = definitions::run::BuiltinRun {
+        builtin: definitions::run::Builtin::FetchUrl,
+        root: None,
+        private,
+    };
     let fetch = from_run(&definitions::run::Run::Builtin(run), &settings(Path::new("/")));
     crate::support::run(&fetch, json!({"url": url})).await
 }
@@ -505,6 +512,19 @@ async fn a_page_is_fetched_as_text() {
     let image = Server::answering(answer("200 OK", "Content-Type: image/png\r\n", "x")).await;
     let why = "the address leads to image/png, which is not text";
     assert_eq!(fetch(&format!("http://127.0.0.1:{}/", image.port)).await, failed("", why, false));
+}
+
+#[tokio::test]
+async fn a_page_of_a_private_network_is_fetched_only_where_the_file_allows_it() {
+    let server = Server::answering(answer("200 OK", "Content-Type: text/plain\r\n", "x")).await;
+    for host in ["127.0.0.1", "localhost", "127.1", "[::ffff:127.0.0.1]"] {
+        let url = format!("http://{host}:{}/", server.port);
+        let Ended::NotStarted(refused) = fetch_from(&url, false).await else { panic!("{url}") };
+        assert!(!refused.retryable && refused.why.contains("may not ask"), "{}", refused.why);
+    }
+    let metadata = fetch("http://169.254.169.254/latest/meta-data/").await;
+    assert!(why(&metadata).contains("may not ask"), "{metadata:?}");
+    assert_eq!(server.seen(), Vec::<String>::new());
 }
 
 #[tokio::test]

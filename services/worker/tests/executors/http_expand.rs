@@ -39,7 +39,7 @@ impl Artifacts for OneArtifact {
 
 async fn expand(artifacts: Option<Arc<dyn Artifacts>>, arguments: Value) -> Ended {
     let settings = ExecutorSettings { artifacts, ..settings(Path::new("/")) };
-    let builtin = BuiltinRun { builtin: Builtin::Expand, root: None };
+    let builtin = BuiltinRun { builtin: Builtin::Expand, root: None, private: false };
     run(&from_run(&Run::Builtin(builtin), &settings), arguments).await
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn script(folder: &Path, text: &str) -> Arc<dyn Executor> {
 }
 
 pub(crate) fn builtin(root: &Path, builtin: Builtin) -> Arc<dyn Executor> {
-    let run = BuiltinRun { builtin, root: Some(root.to_owned()) };
+    let run = BuiltinRun { builtin, root: Some(root.to_owned()), private: false };
     from_run(&Run::Builtin(run), &settings(Path::new("/")))
 }
 
@@ -90,6 +90,7 @@ pub(crate) fn job(arguments: Value) -> Job {
                 fingerprint: Fingerprint::new(zeros).unwrap(),
                 timeout_ms: 3000,
                 retry: Retry::default(),
+                deadlines: proto::tool::Deadlines::default(),
             },
             start_by: Timestamp(1_000_000),
             deadline: Timestamp(2_000_000),

@@ -187,6 +187,7 @@ async fn invalid_arguments_and_other_versions_cost_no_attempt() {
     let mut world = World::new(Effect::Irreversible, ScriptedTool::new([Act::Say("done")]));
     let mut wrong = world.call("a");
     wrong.arguments.insert("service".into(), 7.into());
+    wrong.arguments_hash = proto::hash::arguments_hash(&wrong.arguments);
     let mut other = world.call("b");
     other.terms = Terms { fingerprint: fingerprint("v0"), ..other.terms };
     for call in [wrong, other] {

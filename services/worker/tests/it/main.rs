@@ -13,6 +13,8 @@ mod freezing;
 #[cfg(test)]
 mod plan;
 #[cfg(test)]
+mod sharing;
+#[cfg(test)]
 mod stopping;
 #[cfg(test)]
 mod tool;

@@ -55,6 +55,27 @@ struct State {
     acts: VecDeque<Act>,
     prepared: usize,
     effects: Vec<(String, u32)>,
+    now: usize,
+    most: usize,
+}
+
+/// Counts an effect for as long as it lasts.
+struct Lasting(ScriptedTool);
+
+impl Lasting {
+    fn of(tool: &ScriptedTool) -> Self {
+        tool.state.send_modify(|state| {
+            state.now += 1;
+            state.most = state.most.max(state.now);
+        });
+        Self(tool.clone())
+    }
+}
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        self.0.state.send_modify(|state| state.now -= 1);
+    }
 }
 
 struct Ready {
@@ -72,6 +93,11 @@ impl ScriptedTool {
     /// How often an effect began, with the idempotency key and the attempt.
     pub(crate) fn effects(&self) -> Vec<(String, u32)> {
         self.state.borrow().effects.clone()
+    }
+
+    /// The most effects that lasted at one time.
+    pub(crate) fn most_at_once(&self) -> usize {
+        self.state.borrow().most
     }
 
     pub(crate) fn prepared(&self) -> usize {
@@ -129,6 +155,7 @@ impl Prepared for Ready {
         }
         let began = (self.job.call.idempotency_key.clone(), self.job.attempt);
         self.tool.state.send_modify(|state| state.effects.push(began));
+        let _lasting = Lasting::of(&self.tool);
         match self.act {
             Act::Say(text) => {
                 sleep(Duration::from_millis(100)).await;

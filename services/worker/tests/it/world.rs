@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use definitions::policy::Policy;
 use ports::journal::{Append, Fence, Journal};
 use ports::live::{Live, Topic};
 use proto::call::{Barred, Start, Terms, ToolCall};
@@ -38,6 +39,8 @@ pub(crate) struct World {
     pub(crate) tool: ScriptedTool,
     pub(crate) contract: ToolContract,
     probe: Option<ScriptedTool>,
+    pub(crate) policy: Policy,
+    pub(crate) fallbacks: Vec<ScriptedTool>,
     planner: BusHandle,
     thread: ThreadRef,
     workers: u64,
@@ -59,6 +62,7 @@ pub(crate) fn contract(effect: Effect) -> ToolContract {
         effect,
         timeout_ms: 3_000,
         retry: Retry::default(),
+        deadlines: proto::tool::Deadlines::default(),
         approval: Approval::Never,
         permissions: vec![],
         result_tokens: 50,
@@ -89,7 +93,19 @@ impl World {
             thread: ThreadId::from_parts(1, 1),
         };
         let (contract, freeze_lag) = (contract(effect), Duration::ZERO);
-        Self { bus, tool, contract, probe: None, planner, thread, workers: 0, freeze_lag }
+        let (policy, fallbacks) = (Policy::default(), Vec::new());
+        Self {
+            bus,
+            tool,
+            contract,
+            probe: None,
+            policy,
+            fallbacks,
+            planner,
+            thread,
+            workers: 0,
+            freeze_lag,
+        }
     }
 
     pub(crate) fn with_probe(self, probe: ScriptedTool) -> Self {
@@ -108,7 +124,10 @@ impl World {
             Some(probe) => Some(Arc::new(probe)),
             None => None,
         };
-        tools.add(Tool::new(self.contract.clone(), Arc::new(self.tool.clone()), probe).unwrap());
+        let executor = Arc::new(self.tool.clone());
+        let tool = Tool::new(self.contract.clone(), executor, probe).unwrap();
+        let ways = self.fallbacks.iter().cloned().map(|way| -> Arc<dyn Executor> { Arc::new(way) });
+        tools.add(tool.with_policy(self.policy.clone(), ways.collect()));
         let freeze_lag = self.freeze_lag;
         let config = WorkerConfig { slots: 4, freeze_lag, ..WorkerConfig::new(name, "host") };
         let worker = Worker::new(ports, tools, config);
@@ -134,6 +153,7 @@ impl World {
                 fingerprint: fingerprint("v1"),
                 timeout_ms: 3_000,
                 retry: Retry::default(),
+                deadlines: proto::tool::Deadlines::default(),
             },
             start_by,
             deadline: start_by.after(Duration::from_secs(30)),
@@ -141,6 +161,21 @@ impl World {
             approved: None,
             opaque: None,
         }
+    }
+
+    /// Dispatches a call in a thread of its own.
+    pub(crate) async fn dispatch_in(&self, thread: u128, tenant: &str, name: &str) -> ThreadRef {
+        let place = ThreadRef {
+            partition: Partition(0),
+            tenant: TenantId::new(tenant).unwrap(),
+            thread: ThreadId::from_parts(2, thread),
+        };
+        let subject = Subject::new(place.clone(), self.tool_leaf());
+        let record = Record::ToolCall(self.call(name));
+        let payload = Envelope::new(nonce(), None, record).encode().into();
+        let append = Append { subject, payload, nonce: nonce(), fence: Fence::None, dedup: None };
+        self.planner.append(append).await.unwrap();
+        place
     }
 
     pub(crate) async fn dispatch(&self, name: &str) {
@@ -216,6 +251,10 @@ impl World {
                 Some(format!("start {} by {}", started.attempt, started.worker))
             }
             Record::Start(Start::Barred(barred)) => Some(format!("bar by {}", barred.by)),
+            Record::Start(Start::Held(hold)) => Some(match &hold.holder {
+                Some(by) => format!("{} held by {}", hold.resource, by.tool_call_id),
+                None => format!("{} free", hold.resource),
+            }),
             Record::Observation(seen) => Some(told(&seen)),
             Record::Input(_) | Record::Fact(_) | Record::ToolCall(_) | Record::Tick => None,
         };

@@ -85,6 +85,13 @@ fn described(record: &Record) -> (String, String) {
         Record::Start(Start::Barred(bar)) => {
             (format!("bar {}", bar.tool_call_id), "it never starts".to_owned())
         }
+        Record::Start(Start::Held(hold)) => {
+            let state = match &hold.holder {
+                Some(by) => format!("held by {} for call {}", by.worker, by.tool_call_id),
+                None => "free".to_owned(),
+            };
+            (format!("resource {}", hold.resource), state)
+        }
         Record::Observation(observation) => observation_line(observation),
         Record::Tick => ("tick".to_owned(), "a deadline was reached".to_owned()),
     }

@@ -9,6 +9,7 @@ use reqwest::{Method, Url};
 use super::super::{Ended, Executor, Job, NotStarted, Output, Prepared};
 use super::exchange::{Answer, Head, Request};
 use super::kept::Kept;
+use super::reach::Reach;
 use super::retry_after::Wait;
 use super::verdict::Judge;
 use super::{Ready, headers, html, refused, tls};
@@ -18,10 +19,18 @@ const MOST_KEPT: u64 = 4 * 1024 * 1024;
 const ACCEPT: &str = "text/html, text/plain, application/json, */*;q=0.5";
 
 /// Fetches pages.
-#[derive(Default)]
 pub(in super::super) struct FetchTool {
+    reach: Reach,
     tls: tls::Tls,
     wait: Arc<Wait>,
+}
+
+impl FetchTool {
+    /// Pages of the Internet, and of private networks where the tool's file allows it.
+    pub(in super::super) fn new(private: bool) -> Self {
+        let reach = if private { Reach::Private } else { Reach::Public };
+        Self { reach, tls: tls::Tls::default(), wait: Arc::default() }
+    }
 }
 
 #[async_trait]
@@ -36,6 +45,7 @@ impl Executor for FetchTool {
                 url,
                 headers: headers::ours(ACCEPT),
                 body: None,
+                reach: self.reach,
             },
             most: MOST_KEPT,
             tls: self.tls.config(),
