@@ -15,6 +15,7 @@ use ports::registry::Registry;
 use ports::working_memory::WorkingMemory;
 use proto::ids::{InstanceId, Partition};
 
+use crate::memory::Memory;
 use crate::metrics::Metrics;
 pub use crate::snapshots::SnapshotRule;
 
@@ -75,6 +76,8 @@ pub struct Config {
     pub snapshots: SnapshotRule,
     /// What is counted.
     pub metrics: Metrics,
+    /// Long-term memory; without it nothing is recalled or kept.
+    pub memory: Option<Memory>,
     /// Whether journals of ended runs are held against the invariants, one at a time.
     pub judges: bool,
 }
@@ -102,6 +105,7 @@ impl Config {
             keep_runs: None,
             snapshots: SnapshotRule::default(),
             metrics: Metrics::new(),
+            memory: None,
             judges: false,
         }
     }

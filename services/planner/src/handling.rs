@@ -3,6 +3,7 @@
 //! One handling works on a thread at a time within this process; while a model streams, the thread
 //! is free for others, which find the turn in `crate::running`.
 
+mod beginning;
 mod owners;
 mod states;
 
@@ -351,16 +352,6 @@ impl<'a> Look<'a> {
         None
     }
 
-    /// Appends a fact; a turn that it begins is ours to ask the model for.
-    async fn append(&mut self, thread: &Thread, fact: Fact) -> Result<Carried, BusError> {
-        let begins = matches!(fact, Fact::TurnStarted(_));
-        let carried = carry::fact(self.shared, thread, fact).await?;
-        if let (true, Carried::Landed(sequence)) = (begins, &carried) {
-            self.begun = Some(*sequence);
-        }
-        Ok(carried)
-    }
-
     /// A turn is only begun when a model request may be opened here, and not on the way out.
     fn admit(&mut self, fact: &Fact) -> Option<Verdict> {
         if !matches!(fact, Fact::TurnStarted(_)) {
@@ -378,19 +369,6 @@ impl<'a> Look<'a> {
             }
         }
         None
-    }
-
-    /// A delivery that is older than an ack wait may long be somebody else's, even acknowledged: a
-    /// process that stood still cannot tell. A turn that is held by such a one would be watched by
-    /// nobody if this process died, so a tick is armed for its end before it begins. A fence that
-    /// does not hold refuses the turn as well.
-    async fn insure(&self, thread: &Thread, fact: &Fact) -> Result<(), BusError> {
-        let Fact::TurnStarted(turn) = fact else { return Ok(()) };
-        let age = self.shared.clock.now(thread.head.at).since(self.stored_at);
-        if self.again || age >= self.shared.ports.queues.ack_wait() {
-            carry::arm(self.shared, thread, turn.deadline).await?;
-        }
-        Ok(())
     }
 
     /// The schedule lies outside the chain and was fenced by it: nothing has to be read again. What

@@ -10,6 +10,7 @@
 //!   threads that nothing wakes
 //! - `handling`: one delivery from load to ack, with `load`, `snapshots`, `carry` and `chain`
 //! - `reasoning`: one model request, with `ear` for what delays it and `speech` for its live text
+//! - [`memory`]: what a run begins with, and what is kept of it
 //! - [`metrics`]: what is counted; `audit`: journals held against the invariants
 //! - `running`, `held`, `tools`, `evaluation`, `server_clock`
 
@@ -26,6 +27,7 @@ mod evaluation;
 mod handling;
 mod intake;
 mod load;
+pub mod memory;
 mod reasoning;
 mod running;
 mod snapshots;
@@ -35,5 +37,6 @@ mod tools;
 
 pub use book::AgentBook;
 pub use config::{Config, PlannerPorts, SnapshotRule};
+pub use memory::Memory;
 pub use metrics::Metrics;
 pub use planner::Planner;

@@ -50,6 +50,7 @@ pub struct Metrics {
     pub(crate) late_results: IntCounter,
     phases: IntCounterVec,
     pub(crate) folds: Folds,
+    pub(crate) memory: Memories,
     judged: IntCounter,
     violations: IntCounterVec,
 }
@@ -121,6 +122,7 @@ impl Metrics {
                 &["phase"],
             ),
             folds: Folds::new(&make),
+            memory: Memories::new(&make),
             judged: make.counter("judged_journals_total", "Journals held against the invariants."),
             violations: make.counters(
                 "invariant_violations_total",
@@ -218,6 +220,37 @@ impl Delays {
                 "long_reasonings_total",
                 "Replies whose reasoning was longer than the prompt asks for.",
             ),
+        }
+    }
+}
+
+/// What is counted of long-term memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Memories {
+    pub(crate) recall_seconds: Histogram,
+    pub(crate) recall_failures: IntCounter,
+    pub(crate) indexed: IntCounter,
+    pub(crate) forgotten: IntCounter,
+    pub(crate) index_failures: IntCounter,
+    pub(crate) indexed_to: IntGaugeVec,
+}
+
+impl Memories {
+    fn new(make: &Maker) -> Self {
+        let seconds = "From the question of a run that begins to its memories.";
+        let to = "The last fact that was indexed, by its sequence.";
+        Self {
+            recall_seconds: make.histogram("recall_seconds", seconds, SECONDS),
+            recall_failures: make
+                .counter("recall_failures_total", "Runs that began without long-term memory."),
+            indexed: make.counter("memory_indexed_total", "Pieces put into long-term memory."),
+            forgotten: make.counter(
+                "memory_late_total",
+                "Pieces that came after they were forgotten, and were dropped.",
+            ),
+            index_failures: make
+                .counter("memory_index_failures_total", "Looks of the indexer that failed."),
+            indexed_to: make.gauges("memory_indexed_to", to, &["partition"]),
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::book::AgentBook;
 use crate::config::{Config, PlannerPorts};
 use crate::intake::take_in;
 use crate::load::{Loader, Slots};
+use crate::memory::indexing;
 use crate::running::Running;
 use crate::snapshots::{self, Snapshots};
 use crate::sweep::{Contact, listen, sweep};
@@ -93,6 +94,7 @@ impl Planner {
         background.start("sweep", sweep(Arc::clone(&shared)));
         background.start("listen", listen(Arc::clone(&shared)));
         background.start("snapshots", snapshots::keep(Arc::clone(&shared)));
+        background.start("indexer", indexing::index(Arc::clone(&shared)));
         let mut intakes = TaskSet::new();
         for partition in &shared.config.partitions {
             for queue in [Queue::Inbox(*partition), Queue::Progress(*partition)] {
@@ -103,6 +105,7 @@ impl Planner {
         shutdown.draining().await;
         let in_time = intakes.finish(shared.config.grace.saturating_mul(2)).await;
         snapshots::keep_last(&shared).await;
+        indexing::index_last(&shared).await;
         tracing::info!(in_time, "planner stopped");
         drop(answering);
         drop(background);

@@ -3,6 +3,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod endings;
+pub(crate) mod memory;
 pub(crate) mod rehearsals;
 pub(crate) mod servers;
 
@@ -73,12 +74,15 @@ pub(crate) struct Store {
     trouble: Trouble,
     scope: Scope,
     notices: Notices,
+    memory: Option<planner::Memory>,
 }
 
 impl Store {
     /// Opens or creates the one that the command line names.
     pub(crate) fn open(common: &Common) -> Result<Self, BusError> {
-        Self::open_measured(common, true, |journal| journal)
+        let mut store = Self::open_measured(common, true, |journal| journal)?;
+        store.memory = memory::embedded(&common.store, Arc::new(store.bus.clone()));
+        Ok(store)
     }
 
     /// The same with an ear on its journal. Unless it is `synced`, what it has answered survives the
@@ -108,7 +112,7 @@ impl Store {
             clock,
             ids,
         };
-        Ok(Self { bus, ports, trouble, scope, notices: Notices::none() })
+        Ok(Self { bus, ports, trouble, scope, notices: Notices::none(), memory: None })
     }
 
     /// It, as ports.
@@ -227,7 +231,9 @@ impl Store {
         let instance = instance(self.ports.ids.as_ref(), "planner");
         // A run of another agent waits for that agent's command, however long that takes.
         let spans = Spans { agent_wait: Duration::MAX, ..Spans::default() };
-        let config = Config { grace: GRACE, spans, snapshots: SNAPSHOTS, ..Config::new(instance) };
+        let memory = self.memory.clone();
+        let config =
+            Config { grace: GRACE, spans, snapshots: SNAPSHOTS, memory, ..Config::new(instance) };
         let planner = Planner::new(ports, book, config);
         engine.start("planner", planner.run(engine.shutdown()));
     }

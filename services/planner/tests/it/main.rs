@@ -3,6 +3,7 @@
 
 mod checkpoints;
 mod delays;
+mod memory;
 mod owners;
 mod restored;
 mod snapshots;
