@@ -15,6 +15,7 @@
 //! - `book`, `queues`: deliveries
 //! - `live`, `artifacts`, `registry`, [`freezes`]: the smaller ports
 //! - `working_memory`, `leases`, `behind`: working memory
+//! - `forget`: all of a thread, removed for good
 //! - `awaited`: notes of the program that owns the file
 //! - [`read_only`]: looking at a file that another process owns
 
@@ -26,6 +27,7 @@ mod book;
 mod bus;
 mod commit;
 mod fault;
+mod forget;
 pub mod freezes;
 mod guarded;
 mod journal;

@@ -26,6 +26,13 @@ impl Builtin {
             Self::Expand => {
                 "Read more of an earlier result that was shown in part, page by page or by search."
             }
+            Self::Remember => {
+                "Keep one fact or rule in long-term memory, for this and later conversations."
+            }
+            Self::Recall => {
+                "Find what earlier conversations said; returns memories, each with its id."
+            }
+            Self::Forget => "Remove one memory for good, by the id that recall showed.",
         }
     }
 
@@ -38,8 +45,9 @@ impl Builtin {
             | Self::SearchFiles
             | Self::Clock
             | Self::FetchUrl
-            | Self::Expand => Effect::ReadOnly,
-            Self::WriteFile => Effect::Idempotent,
+            | Self::Expand
+            | Self::Recall => Effect::ReadOnly,
+            Self::WriteFile | Self::Remember | Self::Forget => Effect::Idempotent,
             Self::EditFile => Effect::Irreversible,
         }
     }
@@ -96,8 +104,36 @@ impl Builtin {
                 &["url"],
             ),
             Self::Expand => expand(),
+            Self::Remember => remember(),
+            Self::Recall => recall(),
+            Self::Forget => object(
+                &json!({ "id": text("The id in brackets before the memory, as recall shows it.") }),
+                &["id"],
+            ),
         }
     }
+}
+
+fn remember() -> Value {
+    object(
+        &json!({
+            "text": text("What to keep, in one or two full sentences that stand alone."),
+            "kind": { "type": "string", "enum": ["fact", "rule"], "default": "fact",
+                "description": "A fact, or a rule to keep to from now on." },
+        }),
+        &["text"],
+    )
+}
+
+fn recall() -> Value {
+    object(
+        &json!({
+            "question": text("What to look for, in words that the memory may have."),
+            "limit": { "type": "integer", "minimum": 1, "maximum": 50, "default": 8,
+                "description": "How many memories to return at most." },
+        }),
+        &["question"],
+    )
 }
 
 fn expand() -> Value {

@@ -72,6 +72,12 @@ pub enum Builtin {
     FetchUrl,
     /// `expand {artifact, from?, bytes?, search?}`: pages a result that was too long to show.
     Expand,
+    /// `remember {text, kind?}`: keeps something in long-term memory.
+    Remember,
+    /// `recall {question, limit?}`: finds what is remembered.
+    Recall,
+    /// `forget {id}`: removes one memory.
+    Forget,
 }
 
 impl Builtin {
@@ -85,6 +91,9 @@ impl Builtin {
         ("clock", Self::Clock),
         ("fetch_url", Self::FetchUrl),
         ("expand", Self::Expand),
+        ("remember", Self::Remember),
+        ("recall", Self::Recall),
+        ("forget", Self::Forget),
     ];
 
     /// Whether it works on files under a root.
@@ -95,7 +104,12 @@ impl Builtin {
             | Self::SearchFiles
             | Self::WriteFile
             | Self::EditFile => true,
-            Self::Clock | Self::FetchUrl | Self::Expand => false,
+            Self::Clock
+            | Self::FetchUrl
+            | Self::Expand
+            | Self::Remember
+            | Self::Recall
+            | Self::Forget => false,
         }
     }
 }

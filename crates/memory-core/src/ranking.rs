@@ -119,7 +119,25 @@ pub fn rank(
     weights: &Weights,
     reading: Reading,
 ) -> Vec<Ranked> {
-    let fused = Fused::new(lists, known, weights.rrf_k);
+    ranked_by(&Fused::new(lists, known, weights.rrf_k), known, weights, reading)
+}
+
+/// The same where a store has fused the lists itself: `bases` are what it found.
+pub fn rank_fused(
+    bases: &BTreeMap<FragmentId, f64>,
+    known: &BTreeMap<FragmentId, Known>,
+    weights: &Weights,
+    reading: Reading,
+) -> Vec<Ranked> {
+    ranked_by(&Fused::of(bases), known, weights, reading)
+}
+
+fn ranked_by(
+    fused: &Fused,
+    known: &BTreeMap<FragmentId, Known>,
+    weights: &Weights,
+    reading: Reading,
+) -> Vec<Ranked> {
     let seen = known.iter().filter(|(_, one)| is_read(one, reading));
     let ranked = seen.filter_map(|(id, one)| fused.ranked(id, one, weights, reading));
     let mut ranked: Vec<Ranked> = ranked.collect();
@@ -152,6 +170,16 @@ impl Fused {
             }
         }
         for (id, (base, _)) in &fused.by_id {
+            let best = fused.by_turn.entry((id.thread, id.turn)).or_insert(0.0);
+            *best = best.max(*base);
+        }
+        fused
+    }
+
+    fn of(bases: &BTreeMap<FragmentId, f64>) -> Self {
+        let mut fused = Self { by_id: BTreeMap::new(), by_turn: BTreeMap::new(), lists: 0 };
+        for (id, base) in bases {
+            fused.by_id.insert(id.clone(), (*base, Vec::new()));
             let best = fused.by_turn.entry((id.thread, id.turn)).or_insert(0.0);
             *best = best.max(*base);
         }

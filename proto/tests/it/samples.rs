@@ -496,3 +496,4 @@ fn registration() -> Registration {
     };
     Registration { worker: instance(), tools: vec![contract] }
 }
+

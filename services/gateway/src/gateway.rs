@@ -14,6 +14,7 @@ use ports::BusError;
 use ports::clock::{Clock, Ids};
 use ports::journal::Journal;
 use ports::live::Live;
+use ports::recall::Recall;
 use ports::working_memory::WorkingMemory;
 use prometheus::Registry;
 use proto::error_code::ErrorCode;
@@ -29,7 +30,7 @@ use crate::metrics::Metrics;
 use crate::openapi;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::{approvals, cancel, events, inputs, threads};
+use crate::{approvals, cancel, events, inputs, memory, threads};
 
 /// What a gateway needs of the world.
 #[derive(Clone)]
@@ -56,6 +57,8 @@ pub(crate) struct App {
     /// Of what else is in this process.
     others: Vec<Registry>,
     health: Health,
+    /// Long-term memory, where there is one.
+    pub(crate) memory: Option<Arc<dyn Recall>>,
     pub(crate) readers: Arc<Semaphore>,
     requests: Arc<Semaphore>,
 }
@@ -97,7 +100,27 @@ impl Gateway {
         let requests = Arc::new(Semaphore::new(settings.max_requests));
         let settings = Arc::new(settings);
         let others = Vec::new();
-        Self { app: App { ports, settings, shutdown, metrics, others, health, readers, requests } }
+        let memory = None;
+        Self {
+            app: App {
+                ports,
+                settings,
+                shutdown,
+                metrics,
+                others,
+                health,
+                memory,
+                readers,
+                requests,
+            },
+        }
+    }
+
+    /// Answers also what is remembered.
+    #[must_use]
+    pub fn remembering(mut self, memory: Option<Arc<dyn Recall>>) -> Self {
+        self.app.memory = memory;
+        self
     }
 
     /// Shows also what others count that are in the same process.
@@ -115,6 +138,8 @@ impl Gateway {
             .route("/v1/threads/{thread}/inputs", post(inputs::post))
             .route("/v1/threads/{thread}/cancel", post(cancel::post))
             .route("/v1/threads/{thread}/approvals/{call}", post(approvals::post))
+            .route("/v1/memory", get(memory::list))
+            .route("/v1/memory/{thread}/{place}", get(memory::show).delete(memory::forget))
             .layer(middleware::from_fn_with_state(self.app.clone(), bounded));
         let app = &self.app;
         let shown = [vec![app.metrics.registry().clone()], app.others.clone()].concat();

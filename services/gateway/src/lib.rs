@@ -9,6 +9,7 @@
 //! - `caller`, `body`, `problem`: what every request passes, and how it is refused
 //! - `reading`: a thread as its journal has it
 //! - `threads`, `inputs`, `cancel`, `approvals`: what clients ask
+//! - `memory`: what is remembered
 //! - `events`: a thread as it happens
 //! - [`openapi`]: all of it for programs that make clients
 //! - [`metrics`]: what operators see
@@ -20,6 +21,7 @@ mod cancel;
 mod events;
 pub mod gateway;
 mod inputs;
+mod memory;
 pub mod metrics;
 pub mod openapi;
 mod problem;

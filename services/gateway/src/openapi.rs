@@ -90,7 +90,7 @@ impl Operation {
 }
 
 fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
-    [of_threads(schemas), of_runs(schemas)].into_iter().flatten().collect()
+    [of_threads(schemas), of_runs(schemas), of_memory()].into_iter().flatten().collect()
 }
 
 fn of_threads(schemas: &mut SchemaGenerator) -> Vec<Operation> {
@@ -150,6 +150,55 @@ fn of_runs(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     ]
 }
 
+fn of_memory() -> Vec<Operation> {
+    let one = "/v1/memory/{thread}/{place}";
+    let page =
+        object(&["memories"], &json!({ "memories": { "type": "array", "items": memory() } }));
+    let around = object(
+        &["memory", "around", "why"],
+        &json!({
+            "memory": memory(),
+            "around": { "type": "array", "items": memory(), "description": "The turns beside it" },
+            "why": { "type": ["object", "null"], "description": "How its importance came about" },
+        }),
+    );
+    let gone = object(&["forgotten"], &json!({ "forgotten": { "type": "integer", "minimum": 0 } }));
+    let forget = Operation::get(
+        one,
+        "forgetMemory",
+        "Removes a memory for good",
+        vec![("200", "How many went", gone)],
+    );
+    vec![
+        Operation::get(
+            "/v1/memory",
+            "listMemories",
+            "What is remembered",
+            vec![("200", "Memories", page)],
+        ),
+        Operation::get(one, "showMemory", "A memory, and why", vec![("200", "The memory", around)]),
+        Operation { method: "delete", ..forget },
+    ]
+}
+
+fn memory() -> Value {
+    let maybe = |kind: &str| json!({ "type": [kind, "null"] });
+    object(
+        &["id", "kind", "from", "text", "at", "importance"],
+        &json!({
+            "id": { "type": "string" },
+            "kind": { "type": "string" },
+            "from": { "type": "object", "description": "Who said it, or document, version and section" },
+            "text": { "type": "string" },
+            "at": { "type": "integer" },
+            "importance": { "type": "number" },
+            "holds_until": maybe("integer"),
+            "superseded_by": maybe("string"),
+            "score": maybe("number"),
+        }),
+    )
+}
+
 fn reference<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
     schemas.subschema_for::<T>().to_value()
 }
@@ -203,6 +252,15 @@ fn parameters(operation: &Operation, is_stream: bool) -> Vec<Value> {
     }
     if operation.path.contains("{call}") {
         all.push(text("path", "call", "The id that the event `approval_asked` named"));
+    }
+    if operation.path.contains("{place}") {
+        all.push(text("path", "place", "The memory's place in it, as in its id: TURN.PART"));
+    }
+    if operation.id == "listMemories" {
+        all.push(text("query", "q", "Words to look for; without them all memories, by id"));
+        all.push(text("query", "thread", "Only what this thread said"));
+        all.push(text("query", "after", "The id of the last one of the page before"));
+        all.push(text("query", "limit", "At most so many, 100 at most; 20 unless it is said"));
     }
     if operation.keyed {
         all.push(text("header", "Idempotency-Key", "The same key is the same request, for ever"));

@@ -66,6 +66,10 @@ fn verified(make: &Maker) -> IntCounterVec {
     make.counters("verified_answers_total", help, &["verified"])
 }
 
+fn abnormal_ends(make: &Maker) -> IntCounterVec {
+    make.counters("abnormal_ends_total", "Runs that ended without an answer.", &["reason"])
+}
+
 impl Metrics {
     /// All at zero.
     pub fn new() -> Self {
@@ -77,11 +81,7 @@ impl Metrics {
             runs: make.counters("runs_total", "Runs that ended.", &["outcome"]),
             ends: make.counters("run_ends_total", "Runs that ended, by why.", &["reason"]),
             verified: verified(&make),
-            abnormal_ends: make.counters(
-                "abnormal_ends_total",
-                "Runs that ended without an answer.",
-                &["reason"],
-            ),
+            abnormal_ends: abnormal_ends(&make),
             context_tokens: make.histogram(
                 "context_tokens",
                 "Tokens of a model request, as its provider counted them.",

@@ -15,6 +15,7 @@ use ports::registry::Registry;
 use ports::working_memory::WorkingMemory;
 use service_runtime::shutdown::Shutdown;
 use service_runtime::tasks::TaskSet;
+use worker::executor::memory::ToolMemory;
 
 use crate::watched::Trouble;
 
@@ -33,6 +34,8 @@ pub(crate) struct Ports {
     pub(crate) artifacts: Arc<dyn Artifacts>,
     pub(crate) registry: Arc<dyn Registry>,
     pub(crate) freezes: Arc<dyn Freezes>,
+    /// Long-term memory, for tools.
+    pub(crate) memory: Option<ToolMemory>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
 }

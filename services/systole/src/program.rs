@@ -11,8 +11,8 @@ use crate::arguments::{
 };
 use crate::bench::{command, model, part};
 use crate::commands::{
-    Context, agents, approve, cancel, clients, demo, dev, freeze, gateway, manual, new, planner,
-    rehearse, run, show, threads, tools, worker,
+    Context, agents, approve, cancel, clients, demo, dev, freeze, gateway, manual, memory, new,
+    planner, rehearse, run, show, threads, tools, worker,
 };
 use crate::demo::{service, tool};
 use crate::doctor::command as doctor;
@@ -87,6 +87,7 @@ async fn carry_out(context: &Context, command: Command) -> Result<Exit, Failure>
             tools::check(context, &files, Vec::new(), json)
         }
         Command::Tools(Tools::List { files, json }) => tools::list(context, &files, json),
+        Command::Memory(asked) => Box::pin(memory::memory(context, &asked)).await,
         Command::Bench(bench) => command::bench(context, &bench).await,
         Command::BenchModel(asked) => model::serve(&asked).await.map(|()| Exit::Done),
         Command::BenchPart(asked) => part::part(context, &asked).await,
@@ -145,6 +146,7 @@ fn wants_json(command: &Command) -> bool {
         Command::File(command) => command.wants_json(),
         Command::Tools(Tools::Check { json, .. } | Tools::List { json, .. }) => *json,
         Command::Node(node) => node.wants_json(),
+        Command::Memory(asked) => asked.wants_json(),
         Command::Bench(bench) => bench.json,
         Command::DemoService(_)
         | Command::DemoTool(_)

@@ -81,7 +81,8 @@ impl Store {
     /// Opens or creates the one that the command line names.
     pub(crate) fn open(common: &Common) -> Result<Self, BusError> {
         let mut store = Self::open_measured(common, true, |journal| journal)?;
-        store.memory = memory::embedded(&common.store, Arc::new(store.bus.clone()));
+        store.memory = memory::planners(common, Arc::new(store.bus.clone()));
+        store.ports.memory = store.memory.as_ref().map(memory::of_tools);
         Ok(store)
     }
 
@@ -109,6 +110,7 @@ impl Store {
             artifacts: Arc::new(bus.clone()),
             registry: Arc::new(bus.clone()),
             freezes: Arc::new(bus.clone()),
+            memory: None,
             clock,
             ids,
         };
@@ -139,6 +141,14 @@ impl Store {
     /// Endings that somebody still has to be shown.
     pub(crate) fn endings(&self) -> Endings {
         Endings::new(self.bus.clone())
+    }
+
+    /// Removes all that is kept of a thread; answers how much of each kind went.
+    pub(crate) async fn forget_thread(
+        &self,
+        thread: &proto::ids::ThreadRef,
+    ) -> Result<Vec<(&'static str, u64)>, BusError> {
+        self.bus.forget_thread(thread).await
     }
 
     /// Ends what dead processes left running: the lock proves that they are dead, so whatever
@@ -288,20 +298,21 @@ async fn endpoint_of(
 
 /// A gateway to these ports.
 pub(crate) fn gateway(
-    ports: &Ports,
+    world: &Ports,
     settings: gateway::Settings,
     metrics: gateway::Metrics,
     health: Health,
     shutdown: Shutdown,
 ) -> Gateway {
     let ports = GatewayPorts {
-        journal: Arc::clone(&ports.journal),
-        live: Arc::clone(&ports.live),
-        working: Arc::clone(&ports.working),
-        clock: Arc::clone(&ports.clock),
-        ids: Arc::clone(&ports.ids),
+        journal: Arc::clone(&world.journal),
+        live: Arc::clone(&world.live),
+        working: Arc::clone(&world.working),
+        clock: Arc::clone(&world.clock),
+        ids: Arc::clone(&world.ids),
     };
-    Gateway::new(ports, settings, metrics, health, shutdown)
+    let memory = world.memory.as_ref().map(|memory| Arc::clone(&memory.recall));
+    Gateway::new(ports, settings, metrics, health, shutdown).remembering(memory)
 }
 
 /// The ports of a planner.
@@ -446,6 +457,7 @@ fn tools_of<'t>(
             environment: environment.all().clone(),
             clock: Arc::clone(&ports.clock),
             artifacts: Some(Arc::clone(&ports.artifacts)),
+            memory: ports.memory.clone(),
         };
         let (contract, executor, probe) =
             if let Some(stand_in) = hands.stand_in(&definition.contract) {

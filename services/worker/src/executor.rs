@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`Executor`] · [`settings`] makes one from a manifest's `run:` · `command` runs a
 //! process · [`guard`] lets no process outlive its worker · [`group`] ends what an earlier life of
-//! this worker left behind · `http` asks servers · `files`, `clock` and `expand` are the builtins ·
+//! this worker left behind · `http` asks servers · `files`, `clock`, `expand` and [`memory`] are the builtins ·
 //! [`dry_run`] only says what a tool would do.
 
 mod clock;
@@ -13,6 +13,7 @@ mod files;
 pub mod group;
 pub mod guard;
 mod http;
+pub mod memory;
 mod secrets;
 pub mod settings;
 

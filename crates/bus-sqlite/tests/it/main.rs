@@ -4,6 +4,7 @@
 mod awaited;
 mod conformance;
 mod durability;
+mod forgetting;
 mod full;
 mod model;
 mod opening;

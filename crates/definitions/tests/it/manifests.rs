@@ -351,9 +351,7 @@ fn a_run_is_a_list_of_fixed_program_and_arguments() {
 fn a_builtin_is_known_and_keeps_its_parameters() {
     wrong(
         &with("run: { builtin: readfile }"),
-        &expect![[
-            r#"tools.yaml:4:21: tools[0].run.builtin: expected one of list_files, read_file, search_files, write_file, edit_file, clock, fetch_url, expand; found "readfile". Fix: write `read_file`"#
-        ]],
+        &expect![[r#"tools.yaml:4:21: tools[0].run.builtin: expected one of list_files, read_file, search_files, write_file, edit_file, clock, fetch_url, expand, remember, recall, forget; found "readfile". Fix: write `read_file`"#]],
     );
     wrong(
         &with("run: { builtin: clock, root: . }"),

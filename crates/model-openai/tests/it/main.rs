@@ -8,6 +8,7 @@
 )]
 
 mod client; // over real sockets
+mod embedding; // vectors of texts
 mod histories; // properties: rules of each family of endpoints
 mod reader; // stories: body in, events out
 mod server; // a server that controls every byte

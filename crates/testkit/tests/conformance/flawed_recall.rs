@@ -127,13 +127,17 @@ impl Recall for Flawed {
         }
         match self.flaw {
             "vectors_of_another_space_are_refused" => {
-                all.iter_mut().for_each(|kept| kept.vector = None);
+                for kept in &mut all {
+                    kept.vector = None;
+                }
             }
             "what_is_put_again_stays_superseded" => {
                 let ids: Vec<FragmentId> =
                     all.iter().map(|kept| kept.fragment.id.clone()).collect();
                 for id in ids {
-                    self.inner.supersede(access, &[id.clone()], &id, Timestamp(i64::MAX)).await?;
+                    self.inner
+                        .supersede(access, std::slice::from_ref(&id), &id, Timestamp(i64::MAX))
+                        .await?;
                 }
             }
             "a_late_writer_does_not_bring_back_what_was_forgotten" => {
@@ -143,7 +147,9 @@ impl Recall for Flawed {
                 late.for_each(|kept| kept.fragment.at = Timestamp(i64::MAX));
             }
             "what_happens_after_forgetting_is_kept" => {
-                all.iter_mut().for_each(|kept| kept.fragment.at = Timestamp(2));
+                for kept in &mut all {
+                    kept.fragment.at = Timestamp(2);
+                }
             }
             _ => {}
         }

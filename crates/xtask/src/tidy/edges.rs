@@ -114,9 +114,13 @@ fn may_see(member: &str) -> Option<fn(&str) -> bool> {
             let own = ["planner-core", "memory-core", "invariants"];
             sees_service_parts(name) || own.contains(&name)
         }),
-        "worker" => Some(|name| sees_service_parts(name) || name == "tool-core"),
+        "worker" => {
+            Some(|name| sees_service_parts(name) || ["memory-core", "tool-core"].contains(&name))
+        }
         // The fold of a thread is written once; what to do next is none of the gateway's business.
-        "gateway" => Some(|name| sees_service_parts(name) || name == "planner-core"),
+        "gateway" => {
+            Some(|name| sees_service_parts(name) || ["memory-core", "planner-core"].contains(&name))
+        }
         "simulation" => Some(|name| {
             let services = ["planner", "worker", "testkit"];
             sees_service_parts(name) || is_pure(name) || services.contains(&name)

@@ -49,7 +49,8 @@ async fn every_path_of_the_document_is_answered_and_every_reference_leads_somewh
     let world = World::new().await;
     let document = gateway::openapi::document();
     for (template, operations) in document["paths"].as_object().unwrap() {
-        let path = template.replace("{thread}", "x").replace("{call}", "y");
+        let path =
+            template.replace("{thread}", "x").replace("{call}", "y").replace("{place}", "0.0");
         for method in operations.as_object().unwrap().keys() {
             let body = json!({});
             let answer = match method.as_str() {

@@ -8,5 +8,6 @@ mod contract;
 mod events;
 mod inputs;
 mod limits;
+mod memory;
 mod tenants;
 mod world;

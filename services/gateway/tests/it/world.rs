@@ -11,6 +11,7 @@ use ports::clock::Ids;
 use ports::journal::{Append, Fence, Journal};
 use ports::live::{Live, Topic};
 use ports::model::Model;
+use ports::recall::Recall;
 use ports::registry::Registry;
 use proto::agent::{Agent, EarlyDispatch, Limits, Protocol, Verify};
 use proto::envelope::Envelope;
@@ -74,6 +75,21 @@ impl World {
         journal: Arc<dyn Journal>,
         settings: Settings,
     ) -> Self {
+        Self::built((bus, journal), settings, None).await
+    }
+
+    /// A gateway with a long-term memory.
+    pub(crate) async fn remembering(settings: Settings, memory: Arc<dyn Recall>) -> Self {
+        let bus = MemoryBus::default();
+        let journal = Arc::new(bus.handle(&name("gateway")));
+        Self::built((bus, journal), settings, Some(memory)).await
+    }
+
+    async fn built(
+        (bus, journal): (MemoryBus, Arc<dyn Journal>),
+        settings: Settings,
+        memory: Option<Arc<dyn Recall>>,
+    ) -> Self {
         let handle = Arc::new(bus.handle(&name("gateway")));
         let ports = GatewayPorts {
             journal,
@@ -89,6 +105,7 @@ impl World {
         let health = Health::starting();
         let gateway =
             Gateway::new(ports, settings, Metrics::new(), health.clone(), shutdown.clone());
+        let gateway = gateway.remembering(memory);
         tasks.start("gateway", async move { gateway.serve(listener).await.unwrap() });
         let stranger = bus.handle(&name("stranger"));
         Self { bus, address, health, shutdown, tasks, stranger, ids: SeededIds::new(23) }

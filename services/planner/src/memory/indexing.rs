@@ -12,19 +12,21 @@ use memory_core::fragment::{Fragment, FragmentId};
 use ports::BusError;
 use ports::embedder::MOST_TEXTS;
 use ports::journal::Stored;
-use ports::recall::{Access, Kept, MOST_AT_ONCE};
+use ports::recall::{Access, Filter, Kept, MOST_AT_ONCE, Query};
 use proto::envelope::Envelope;
 use proto::ids::{Nonce, Partition, Sequence, ThreadRef};
 use proto::time::Timestamp;
 
 use super::Memory;
-use super::pieces::pieces;
+use super::pieces::Pieces;
 use super::recalling::fitting_space;
 use crate::load::LoadError;
 use crate::planner::Shared;
 
 /// Facts of one look.
 const FACTS: usize = 256;
+/// Facts that are looked through for one that a new fact replaces.
+const MOST_OLDER: usize = 50;
 /// How far back a cursor goes whose fact is gone.
 const BACK: u64 = 1000;
 /// Threads of which it is known how far they are indexed.
@@ -59,8 +61,8 @@ impl Place {
     }
 }
 
-/// How many turn groups of each thread are in the store.
-type Done = BTreeMap<ThreadRef, usize>;
+/// How far each thread is in the store.
+type Done = BTreeMap<ThreadRef, Pieces>;
 
 /// Indexes for ever.
 pub(crate) async fn index(shared: Arc<Shared>) {
@@ -189,13 +191,14 @@ async fn index_thread(
         }
     };
     drop(kept);
-    let from = done.get(place).copied().unwrap_or(0);
-    let (pieces, complete) = pieces(&thread, from, at, memory.redact.as_ref());
-    put(shared, memory, &Access::of_thread(place), pieces).await?;
     if done.len() >= THREADS {
         done.clear();
     }
-    done.insert(place.clone(), complete);
+    // What is not put in the end is made again from the first group on: its ranks have to be the same.
+    let mut made = done.remove(place).unwrap_or_default();
+    let pieces = made.next(&thread, at, memory.redact.as_ref());
+    put(shared, memory, &Access::of_thread(place), pieces).await?;
+    done.insert(place.clone(), made);
     Ok(())
 }
 
@@ -218,14 +221,38 @@ async fn put(
         let texts: Vec<String> = fresh.iter().map(|piece| piece.text.clone()).collect();
         let vectors = if has_meaning { memory.embedder.embed(&texts).await? } else { Vec::new() };
         let mut vectors = vectors.into_iter();
-        let kept = fresh.into_iter().map(|fragment| {
+        let kept = fresh.iter().cloned().map(|fragment| {
             let vector = vectors.next();
             Kept { vector, ..Kept::new(fragment) }
         });
         let put = memory.recall.put(access, kept.collect()).await?;
+        for fragment in fresh.iter().filter(|fragment| !fragment.facts.is_empty()) {
+            supersede(memory, access, fragment).await?;
+        }
         let metrics = &shared.config.metrics.memory;
         metrics.indexed.inc_by(u64::try_from(put.kept).unwrap_or(0));
         metrics.forgotten.inc_by(u64::try_from(put.forgotten).unwrap_or(0));
+    }
+    Ok(())
+}
+
+/// A fact takes the place of an earlier one of its thread with the same subject and attribute: only
+/// there is it certain that both speak of the same. A fragment that states more is left as it is.
+async fn supersede(memory: &Memory, access: &Access, newer: &Fragment) -> Result<(), BusError> {
+    for fact in &newer.facts {
+        let filter = Filter { thread: Some(newer.id.thread), ..Filter::default() };
+        let words = format!("{} {}", fact.subject, fact.attribute);
+        let query = Query { filter, ..Query::words(words, MOST_OLDER, newer.at) };
+        let found = memory.recall.query(access, &query).await?;
+        let is_older = |kept: &Kept| match kept.fragment.facts.as_slice() {
+            [other] => other.key() == fact.key() && kept.fragment.id < newer.id,
+            _ => false,
+        };
+        let older = found.into_iter().map(|hit| hit.kept).filter(is_older);
+        let older: Vec<FragmentId> = older.map(|kept| kept.fragment.id).collect();
+        if !older.is_empty() {
+            memory.recall.supersede(access, &older, &newer.id, newer.at).await?;
+        }
     }
     Ok(())
 }

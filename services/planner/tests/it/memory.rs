@@ -6,7 +6,7 @@ use std::time::Duration;
 use planner::{Config, Memory};
 use ports::embedder::WordsOnly;
 use ports::feed::Feed;
-use ports::recall::{Access, Filter, Recall, Scope};
+use ports::recall::{Access, Filter, Query, Recall, Scope};
 use proto::fact::{Fact, Recalled};
 use proto::ids::ThreadId;
 use proto::model::Finish;
@@ -21,7 +21,7 @@ use crate::world::{World, name};
 /// Says back what memory brought in.
 fn remembering() -> ScriptedModel {
     ScriptedModel::new(|request| {
-        let block = request.head.iter().find(|block| block.name == "memories");
+        let block = request.head.iter().find(|block| block.name == "recalled");
         let said = block.map_or_else(|| "Noted.".to_owned(), |block| block.text.clone());
         Ok(vec![text(said), end(Finish::Stop)])
     })
@@ -158,4 +158,32 @@ async fn what_was_forgotten_is_not_indexed_again() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(count(&metrics, "memory_late_total", None), 2);
     assert_eq!(store.size(&access(&world)).await.unwrap().fragments, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_fact_hides_the_earlier_one_and_both_tell_why_they_matter() {
+    let store = Arc::new(RecallMemory::new());
+    let mut world = World::new(remembering()).await;
+    world.planner_of(config(&world, &store, "one"), 1);
+    for (key, text) in [("a", "The port of web-03 is 8080."), ("b", "The port of web-03 is 9090.")]
+    {
+        world.message(key, text).await;
+        let runs = u64::from(key == "b") + 1;
+        until_indexed(&world, &store, runs * 2).await;
+    }
+    let query = Query::words("which port has web-03", 10, world.bus.now());
+    let hits = store.query(&access(&world), &query).await.unwrap();
+    let ports: Vec<&str> = hits
+        .iter()
+        .map(|hit| hit.kept.fragment.text.as_str())
+        .filter(|text| text.starts_with("The port"))
+        .collect();
+    assert_eq!(ports, ["The port of web-03 is 9090."]);
+    let all = store.list(&access(&world), &Filter::default(), None, 10).await.unwrap();
+    let old = &all[0];
+    assert_eq!(old.superseded_by.as_ref().map(|id| id.turn), Some(2));
+    let explanation = old.fragment.explanation.as_ref().unwrap();
+    assert!(
+        (explanation.score - old.fragment.importance).abs() < 1e-9 || old.fragment.kind.is_pinned()
+    );
 }

@@ -9,6 +9,7 @@ mod dev;
 mod drill;
 mod files;
 mod freeze;
+mod memory;
 mod nodes;
 mod rehearse;
 mod run;
@@ -27,6 +28,9 @@ pub(crate) use self::dev::{Dev, NodeRole};
 pub(crate) use self::drill::Drill;
 pub(crate) use self::files::{Agents, FileCommand, New};
 pub(crate) use self::freeze::{Freeze, Thaw};
+pub(crate) use self::memory::{
+    Memory, MemoryFind, MemoryForget, MemoryIngest, MemoryList, MemoryOne, MemoryPlace,
+};
 pub(crate) use self::nodes::{
     BusFlags, DoctorFlags, GatewayFlags, Given, NodeCommand, PlannerFlags, WorkerFlags,
 };
@@ -67,6 +71,53 @@ pub(crate) struct Common {
     /// The most bytes that the store's file may take; beyond it writes are refused.
     #[arg(long, global = true, env = "SYSTOLE_STORE_MAX_BYTES", value_name = "BYTES", hide = true)]
     pub(crate) store_max_bytes: Option<u64>,
+    /// Where long-term memory lies, by the address of a Qdrant's gRPC; else in a file beside the store.
+    #[arg(long, global = true, env = "SYSTOLE_QDRANT", value_name = "URL", hide = true)]
+    pub(crate) qdrant: Option<String>,
+    /// Its key.
+    #[arg(
+        long,
+        global = true,
+        env = "SYSTOLE_QDRANT_KEY",
+        value_name = "WORD",
+        hide_env_values = true,
+        hide = true
+    )]
+    pub(crate) qdrant_key: Option<String>,
+    /// Its collection.
+    #[arg(
+        long,
+        global = true,
+        env = "SYSTOLE_QDRANT_COLLECTION",
+        value_name = "NAME",
+        default_value = "systole_memory",
+        hide = true
+    )]
+    pub(crate) qdrant_collection: String,
+    /// An OpenAI-compatible endpoint that makes vectors of texts, up to and with the version; without
+    /// one memory is found by words.
+    #[arg(long, global = true, env = "SYSTOLE_EMBEDDER", value_name = "URL", hide = true)]
+    pub(crate) embedder: Option<String>,
+    /// Its key.
+    #[arg(
+        long,
+        global = true,
+        env = "SYSTOLE_EMBEDDER_KEY",
+        value_name = "WORD",
+        hide_env_values = true,
+        hide = true
+    )]
+    pub(crate) embedder_key: Option<String>,
+    /// Its model.
+    #[arg(
+        long,
+        global = true,
+        env = "SYSTOLE_EMBEDDER_MODEL",
+        value_name = "NAME",
+        default_value = "text-embedding-3-small",
+        hide = true
+    )]
+    pub(crate) embedder_model: String,
     /// Colours: where a terminal is, always, never. `NO_COLOR` counts as never.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColourChoice,
@@ -119,6 +170,9 @@ pub(crate) enum Command {
     /// Works on tool files.
     #[command(subcommand)]
     Tools(Tools),
+    /// Long-term memory: what is remembered, why, and how it is forgotten.
+    #[command(subcommand)]
+    Memory(Box<Memory>),
     /// Measures what this machine reaches.
     Bench(Bench),
     /// The bench's model; serves until standard input ends.

@@ -31,7 +31,7 @@ pub(crate) async fn gateway(context: &Context, flags: &GatewayFlags) -> Result<E
     let connecting = Servers::connect(&settings.bus, "gateway", &switch);
     let connected = process.unless_asked(connecting).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };
-    let servers = servers.skewed(skew);
+    let servers = servers.skewed(skew).remembering(&context.common);
     waiting.finish(Duration::ZERO).await;
     servers.guard(&process.health);
     let shutdown = Shutdown::new();

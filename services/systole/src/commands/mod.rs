@@ -9,6 +9,7 @@ pub(crate) mod dev;
 pub(crate) mod freeze;
 pub(crate) mod gateway;
 pub(crate) mod manual;
+pub(crate) mod memory;
 pub(crate) mod new;
 pub(crate) mod planner;
 pub(crate) mod rehearse;

@@ -40,7 +40,7 @@ pub(crate) async fn planner(context: &Context, flags: &PlannerFlags) -> Result<E
     let connected =
         process.unless_asked(Servers::connect(&settings.bus, "planner", &switch)).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };
-    let servers = servers.skewed(skew);
+    let servers = servers.skewed(skew).remembering(&context.common);
     let planner = servers.planner(&settings, AgentBook::new(agents), metrics, &mut tasks)?;
     servers.guard(&process.health);
     let shutdown = Shutdown::new();

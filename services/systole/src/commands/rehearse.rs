@@ -85,7 +85,8 @@ impl Stage<'_> {
         // Read anew: a manifest may name the copies.
         let agent = load(&Disk, self.agent, &environment)?;
         self.all_known(&agent)?;
-        let common = Common { store: scratch.store(), ..self.context.common.clone() };
+        // What is rehearsed is remembered by nobody.
+        let common = Common { store: scratch.store(), qdrant: None, ..self.context.common.clone() };
         let store = Store::open(&common)?;
         let played = self.run(&store, &common, &agent, &environment, interrupts).await;
         store.close().await?;

@@ -39,7 +39,7 @@ pub(crate) async fn serve(
     let connected =
         process.unless_asked(Servers::connect(&settings.bus, "worker", &switch)).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };
-    let servers = servers.skewed(skew);
+    let servers = servers.skewed(skew).remembering(&context.common);
     let worker = servers.worker(settings, tools, &context.environment, metrics).await?;
     servers.guard(&process.health);
     let shutdown = Shutdown::new();

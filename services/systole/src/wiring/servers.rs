@@ -30,6 +30,7 @@ use working_redis::RedisMemory;
 
 use super::{ask, clock, host, ids, instance, planner_ports, tools_of, worker_ports};
 use crate::agent_files::LoadedTool;
+use crate::arguments::Common;
 use crate::engine::{Engine, Ports};
 use crate::failure::{Exit, Failure};
 use crate::models::ModelByAgent;
@@ -50,6 +51,8 @@ const TOOLS_KEPT: Duration = Duration::from_mins(5);
 pub(crate) struct Servers {
     bus: NatsBus,
     ports: Ports,
+    /// Long-term memory, where the deployment has one.
+    memory: Option<planner::Memory>,
     /// Where planners agree on limits; absent without Redis.
     cells: Option<Arc<dyn SharedCells>>,
     partitions: Vec<Partition>,
@@ -74,16 +77,28 @@ impl Servers {
             artifacts: Arc::new(bus.clone()),
             registry: Arc::new(bus.clone()),
             freezes: Arc::new(bus.clone()),
+            memory: None,
             clock: clock(),
             ids: ids(),
         };
         let partitions = (0..settings.partitions).map(Partition).collect();
-        Ok(Self { bus, ports: with_switch(ports, switch), cells, partitions })
+        Ok(Self { bus, ports: with_switch(ports, switch), memory: None, cells, partitions })
     }
 
     /// The same with another clock.
     pub(crate) fn skewed(mut self, skew: Skew) -> Self {
         self.ports.clock = skew.on(self.ports.clock);
+        self
+    }
+
+    /// The same with the long-term memory that the settings name.
+    pub(crate) fn remembering(mut self, common: &Common) -> Self {
+        let feed = Arc::new(self.bus.clone());
+        self.memory = common.qdrant.as_ref().and_then(|_| super::memory::planners(common, feed));
+        if let Some(memory) = &mut self.memory {
+            memory.cells = self.cells.as_ref().map(Arc::clone);
+        }
+        self.ports.memory = self.memory.as_ref().map(super::memory::of_tools);
         self
     }
 
@@ -156,6 +171,7 @@ impl Servers {
     ) -> Planner {
         let config = Config {
             judges: true,
+            memory: self.memory.clone(),
             tools_wait: TOOLS_WAIT,
             tools_kept: TOOLS_KEPT,
             metrics,

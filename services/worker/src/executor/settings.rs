@@ -15,6 +15,7 @@ use super::command::CommandTool;
 use super::expand::ExpandTool;
 use super::files::{FileTool, Operation};
 use super::http::{FetchTool, HttpTool};
+use super::memory::{MemoryTool, ToolMemory};
 
 /// What executors need to know of the process they live in.
 #[derive(Clone)]
@@ -35,6 +36,8 @@ pub struct ExecutorSettings {
     pub clock: Arc<dyn Clock>,
     /// Where the `expand` builtin finds full results; without it the builtin answers that it cannot.
     pub artifacts: Option<Arc<dyn Artifacts>>,
+    /// What `remember`, `recall` and `forget` work on; without it they answer that they cannot.
+    pub memory: Option<ToolMemory>,
 }
 
 /// The executor for one tool.
@@ -58,6 +61,10 @@ fn from_builtin(run: &BuiltinRun, settings: &ExecutorSettings) -> Arc<dyn Execut
         Builtin::Clock => Arc::new(ClockTool::new(Arc::clone(&settings.clock))),
         Builtin::FetchUrl => Arc::new(FetchTool::new(run.private)),
         Builtin::Expand => Arc::new(ExpandTool::new(settings.artifacts.clone())),
+        Builtin::Remember | Builtin::Recall | Builtin::Forget => {
+            let (memory, clock) = (settings.memory.clone(), Arc::clone(&settings.clock));
+            Arc::new(MemoryTool::new(run.builtin, memory, clock))
+        }
     }
 }
 

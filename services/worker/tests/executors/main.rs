@@ -10,4 +10,5 @@ mod group;
 mod http;
 mod http_expand;
 mod http_server;
+mod remembering;
 mod support;

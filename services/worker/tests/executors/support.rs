@@ -37,6 +37,7 @@ pub(crate) fn settings(folder: &Path) -> ExecutorSettings {
         environment: environment.map(|(name, value)| (name.into(), value.into())).into(),
         clock: Arc::new(FixedClock),
         artifacts: None,
+        memory: None,
     }
 }
 
