@@ -47,19 +47,37 @@ impl Fact {
     /// Whether a fact that lies at `at` says that it was decided from records that lie there or
     /// later. Those are gone: the journal lost its tail, and this one took a number of theirs. What
     /// was decided from them never counted, so every reader passes over it.
+    ///
+    /// Where other threads' records have taken the numbers, a fact may land above all that it was
+    /// decided from: [`crate::grounds::Grounds`] tells that too.
     pub fn is_void(&self, at: Sequence) -> bool {
-        let seen = match self {
-            Self::TurnStarted(turn) => turn.seen,
-            Self::RunFinished(finished) => finished.seen,
+        match self {
+            Self::TurnStarted(_) | Self::RunFinished(_) => {
+                self.folded().is_some_and(|seen| seen >= at)
+            }
             Self::TurnCompleted(_)
             | Self::TurnSealed(_)
             | Self::CallClosed { .. }
             | Self::ApprovalAsked(_)
             | Self::Parked { .. }
             | Self::Restored(_)
-            | Self::Checkpoint(_) => return false,
-        };
-        seen >= at
+            | Self::Checkpoint(_) => false,
+        }
+    }
+
+    /// The last record that it was decided from, where it says so.
+    pub(crate) fn folded(&self) -> Option<Sequence> {
+        match self {
+            Self::TurnStarted(turn) => Some(turn.seen),
+            Self::RunFinished(finished) => Some(finished.seen),
+            Self::Checkpoint(checkpoint) => Some(checkpoint.standing.folded),
+            Self::TurnCompleted(_)
+            | Self::TurnSealed(_)
+            | Self::CallClosed { .. }
+            | Self::ApprovalAsked(_)
+            | Self::Parked { .. }
+            | Self::Restored(_) => None,
+        }
     }
 }
 
@@ -70,6 +88,10 @@ pub struct Checkpoint {
     pub state: ArtifactRef,
     /// Where the thread stands.
     pub standing: Standing,
+    /// States that only records name which are purged behind this one. Whoever writes the next
+    /// checkpoint removes them: by then nobody can be reading what named them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaces: Vec<ArtifactRef>,
 }
 
 /// The journal had lost its newest records; this is what was known of them. A fold goes on from the

@@ -23,6 +23,7 @@ pub mod error_code;
 pub mod event;
 pub mod fact;
 pub mod freeze;
+pub mod grounds;
 pub mod hash;
 pub mod ids;
 pub mod input;

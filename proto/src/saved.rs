@@ -10,6 +10,7 @@ use crate::envelope::DecodeError;
 use crate::fact::{
     ApprovalAsked, Estimator, Recalled, RunFinished, TurnStarted, Usage, VerifyStep,
 };
+use crate::grounds::Grounds;
 use crate::ids::{AgentName, InputKey, Nonce, Sequence, ThreadRef, ToolCallId, ToolName};
 use crate::input::{Decision, Message};
 use crate::observation::Observation;
@@ -45,6 +46,8 @@ pub struct SavedThread {
     pub checkpoint: Option<SavedCheckpoint>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ratios: Vec<SavedRatio>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grounds: Option<Grounds>,
 }
 
 /// What a provider counts for what was estimated, over the newest requests of the thread.

@@ -85,6 +85,14 @@ impl Artifacts for NatsBus {
         Ok((artifact_id(&bytes) == *id).then(|| Bytes::from(bytes)))
     }
 
+    async fn remove(&self, thread: &ThreadRef, id: &ArtifactId) -> Result<(), BusError> {
+        let (name, store) = (object_name(thread, id), self.store().await?);
+        if !is_there(&store, &name).await? {
+            return Ok(());
+        }
+        store.delete(name).await.map_err(unavailable)
+    }
+
     async fn erase(&self, thread: &ThreadRef) -> Result<(), BusError> {
         let store = self.store().await?;
         let prefix = prefix(thread);

@@ -1,5 +1,6 @@
 //! The connection.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::api::{ApiError, ask};
+use crate::api::{ApiError, NoReply, ask};
 use crate::layout::{self, Known};
 use crate::recent::Recent;
 use crate::refusal::ConnectError;
@@ -44,7 +45,8 @@ const DENIED: &str = "Permissions Violation";
 /// The longest pause between two tries to reach a server.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long a server may take to have JetStream ready after it takes connections.
+/// How long a server may take to have JetStream at all after it takes connections. One that has it and
+/// waits for its cluster is waited for as long as for the connection.
 const JETSTREAM_PATIENCE: Duration = Duration::from_secs(10);
 
 impl NatsBus {
@@ -80,21 +82,23 @@ impl NatsBus {
     /// Waits until JetStream answers: after a start of the server or of its cluster it takes a
     /// while, and where it is off nobody answers or the answer says so.
     async fn find_jetstream(&self) -> Result<(), ConnectError> {
-        let deadline = Instant::now() + self.settings.connect.min(JETSTREAM_PATIENCE);
+        let began = Instant::now();
         loop {
             let subject = "$JS.API.INFO".to_owned();
-            let why = match ask(self, subject, &json!({})).await {
+            let longest = self.settings.connect;
+            let (why, patience) = match ask(self, subject, &json!({})).await {
                 Ok(Ok(_)) => return Ok(()),
                 Ok(Err(error)) if is_off(&error) => {
                     return Err(ConnectError::NoJetStream(error.description));
                 }
-                Ok(Err(error)) => error.description,
-                Err(error) => BusError::from(error).to_string(),
+                Ok(Err(error)) => (error.description, longest),
+                Err(NoReply::Unanswered(why)) => (why, longest),
+                Err(NoReply::Failed(error)) => (error.to_string(), longest.min(JETSTREAM_PATIENCE)),
             };
             if let Some(denied) = self.denied.borrow().clone() {
                 return Err(ConnectError::NotPermitted(denied));
             }
-            if Instant::now() >= deadline {
+            if began.elapsed() >= patience {
                 return Err(ConnectError::NoJetStream(why));
             }
             tokio::time::sleep(LONGEST_PAUSE).await;
@@ -104,6 +108,19 @@ impl NatsBus {
     /// The server's version.
     pub fn server_version(&self) -> String {
         self.client.server_info().version
+    }
+
+    /// A name of this connection to this life of its server, where the server stands alone: it cannot
+    /// lose a record and go on without ending, and with it the connection. Among several servers one
+    /// that this process is not connected to may hold the stream, so nobody can tell.
+    pub(crate) fn line(&self) -> Option<u64> {
+        let server = self.client.server_info();
+        let stands_alone = server.jetstream && server.cluster.is_none() && server.domain.is_none();
+        stands_alone.then(|| {
+            let mut name = DefaultHasher::new();
+            (server.server_id, server.client_id).hash(&mut name);
+            name.finish()
+        })
     }
 
     /// Whether the connection stands at this moment.

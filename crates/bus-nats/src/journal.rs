@@ -137,6 +137,10 @@ impl Journal for NatsBus {
         reads::timestamp(text)
             .ok_or_else(|| BusError::Refused("the server does not tell its time".to_owned()))
     }
+
+    fn unbroken(&self) -> Option<u64> {
+        self.line()
+    }
 }
 
 #[async_trait]

@@ -59,6 +59,9 @@ pub(crate) async fn read(
             batches(bus, thread, from).await?
         };
         if reaches(&records, floor) || !is_at_leader(bus, thread.partition, floor).await? {
+            if let Some(last) = records.last() {
+                bus.recent.note_read(thread, last.sequence);
+            }
             return Ok(records);
         }
         tokio::time::sleep(pause).await;
@@ -85,7 +88,7 @@ async fn is_at_leader(
 
 /// Everything from `from` to `floor`, record by record. For a batch the server counts what is left,
 /// which takes it longer than all the rest; where few records are wanted each is asked for alone. The
-/// first ones, and those behind this process's own appends, are asked for together. A replica that is
+/// first one, and those behind records that this process knows, are asked for together. A replica that is
 /// behind lacks the newest records and none in between, so the answers of several fit together.
 async fn steps(
     bus: &NatsBus,
@@ -93,13 +96,12 @@ async fn steps(
     from: Sequence,
     floor: Sequence,
 ) -> Result<Vec<Stored>, BusError> {
-    let own = bus.recent.between(thread, from, floor);
+    let known = bus.recent.between(thread, from, floor);
     // From its beginning a thread is one record long or worth a batch.
     let most = if from == Sequence::NONE { 1 } else { STEPS };
     let first = Sequence(from.0.max(1));
-    let behind = [from].into_iter().filter(|from| *from > Sequence::NONE).chain(own);
-    let places: BTreeSet<Sequence> =
-        [first].into_iter().chain(behind.map(Sequence::next)).collect();
+    let behind = known.into_iter().map(Sequence::next);
+    let places: BTreeSet<Sequence> = [first].into_iter().chain(behind).collect();
     let asked = places.into_iter().map(|place| async move {
         Ok::<_, BusError>((place, next_record(bus, thread, place).await?))
     });

@@ -38,6 +38,16 @@ impl Artifacts for SqliteBus {
         self.inner.readers.run(move |conn| load(conn, &key, &id)).await
     }
 
+    async fn remove(&self, thread: &ThreadRef, id: &ArtifactId) -> Result<(), BusError> {
+        let (key, id) = (thread_key(thread), id.clone());
+        let remove = self.inner.writer.run(Promise::Soft, 0, move |tx| {
+            tx.effects.scrub = true;
+            let sql = "DELETE FROM artifacts WHERE thread = ?1 AND id = ?2";
+            run(tx.conn, sql, (&key, id.as_str())).map(drop)
+        });
+        Ok(remove.await?)
+    }
+
     async fn erase(&self, thread: &ThreadRef) -> Result<(), BusError> {
         let key = thread_key(thread);
         let erase = self.inner.writer.run(Promise::Durable, 0, move |tx| {

@@ -165,6 +165,10 @@ impl Artifacts for SqliteReader {
         self.readers.run(move |conn| artifacts::load(conn, &key, &id)).await
     }
 
+    async fn remove(&self, _thread: &ThreadRef, _id: &ArtifactId) -> Result<(), BusError> {
+        Err(refused())
+    }
+
     async fn erase(&self, _thread: &ThreadRef) -> Result<(), BusError> {
         Err(refused())
     }

@@ -16,6 +16,7 @@ mod turns;
 use std::collections::BTreeSet;
 
 use proto::fact::Fact;
+use proto::grounds::Grounds;
 use proto::ids::{InputKey, Sequence, ToolCallId};
 use proto::record::{Placed, Record};
 
@@ -45,7 +46,7 @@ pub fn check_at_rest(history: &[Placed]) -> Vec<Violation> {
 /// decided from what is gone are void there, and what comes of calls that are gone is no mistake.
 pub fn check_left(history: &[Placed], at_rest: bool) -> Vec<Violation> {
     let mut checker = Checker::of(history);
-    if history.iter().any(is_void) {
+    if has_void(history) {
         checker.lost(unknown(history), []);
     }
     let mut found: Vec<Violation> =
@@ -56,8 +57,22 @@ pub fn check_left(history: &[Placed], at_rest: bool) -> Vec<Violation> {
     found
 }
 
-fn is_void(placed: &Placed) -> bool {
-    matches!(&placed.record, Record::Fact(fact) if fact.is_void(placed.sequence))
+fn has_void(history: &[Placed]) -> bool {
+    let mut grounds = Grounds::default();
+    history.iter().any(|placed| is_void(&mut grounds, placed))
+}
+
+/// Whether the next record was decided from records that are not there.
+fn is_void(grounds: &mut Grounds, placed: &Placed) -> bool {
+    let (is_void, is_plan) = match &placed.record {
+        Record::Fact(fact) => (grounds.is_void(fact, placed.sequence), true),
+        Record::ToolCall(_) => (false, true),
+        Record::Input(_) | Record::Start(_) | Record::Observation(_) | Record::Tick => {
+            (false, false)
+        }
+    };
+    grounds.note(placed.sequence, is_plan);
+    is_void
 }
 
 /// Calls that are answered and were never dispatched, as far as the journal goes.
@@ -89,6 +104,7 @@ pub struct Checker {
     calls: Calls,
     turns: Turns,
     inputs: Inputs,
+    grounds: Grounds,
     /// The journal has lost records: what was decided from them is void, and no mistake.
     tail_lost: bool,
 }
@@ -131,11 +147,12 @@ impl Checker {
             report.breaks(Invariant::SequencesIncrease, why);
         }
         self.last = self.last.max(placed.sequence);
+        let is_void = is_void(&mut self.grounds, placed) && self.tail_lost;
         match &placed.record {
             Record::Input(input) => {
                 self.inputs.push(placed.sequence, input, self.turns.is_active());
             }
-            Record::Fact(fact) if self.tail_lost && fact.is_void(placed.sequence) => {}
+            Record::Fact(_) if is_void => {}
             Record::Fact(fact) => self.push_fact(placed.sequence, fact, &mut report),
             Record::ToolCall(call) => {
                 self.turns.judge_dispatch(call, &mut report);

@@ -30,6 +30,7 @@ impl Thread {
         if placed.sequence <= self.head.sequence {
             return;
         }
+        let is_void = self.is_void(placed);
         self.advance(leaf, placed.sequence, placed.at);
         self.head.nonce = Some(placed.nonce.clone());
         if leaf.is_plan() {
@@ -37,6 +38,8 @@ impl Thread {
         }
         match &placed.record {
             Record::Input(input) => self.fold_input(placed.sequence, placed.at, input),
+            // It was decided from records that are not there.
+            Record::Fact(_) if is_void => {}
             Record::Fact(fact) => self.fold_fact(placed.sequence, fact),
             Record::ToolCall(call) => self.fold_tool_call(call),
             Record::Start(start) => self.fold_start(placed.sequence, start),
@@ -54,10 +57,16 @@ impl Thread {
         self.poison.insert(sequence, why);
     }
 
+    /// Whether a record that is about to be folded was decided from records that are not there.
+    pub fn is_void(&self, placed: &Placed) -> bool {
+        matches!(&placed.record, Record::Fact(fact) if self.grounds.is_void(fact, placed.sequence))
+    }
+
     fn advance(&mut self, leaf: &Leaf, sequence: Sequence, at: Timestamp) {
         if leaf.is_plan() {
             self.plan_last = sequence;
         }
+        self.grounds.note(sequence, leaf.is_plan());
         let counted = self.counted(at);
         if let Some(run) = &mut self.run {
             run.taken = run.taken.saturating_add(counted);
@@ -113,9 +122,6 @@ impl Thread {
     }
 
     fn fold_fact(&mut self, sequence: Sequence, fact: &Fact) {
-        if fact.is_void(sequence) {
-            return;
-        }
         match fact {
             Fact::TurnStarted(turn) => self.fold_turn_started(sequence, turn),
             Fact::TurnCompleted(turn) => self.fold_turn_completed(turn),

@@ -11,6 +11,7 @@
 use proto::call::Disposition;
 use proto::error_code::ErrorCode;
 use proto::fact::{ActiveRun, KnownCall, Restored, RunFinished, Standing};
+use proto::grounds::Grounds;
 use proto::ids::{Sequence, ToolCallId};
 use proto::observation::{ArtifactRef, Observation, Receipt};
 use proto::time::Timestamp;
@@ -121,6 +122,7 @@ pub fn dated(
     known.head.nonce = None;
     known.plan_last = after;
     known.trail.retain(|(at, _)| *at <= after);
+    known.grounds = Grounds::above(after);
     known.poison.retain(|at, _| *at <= after);
     known.checkpoint = known.checkpoint.filter(|checkpoint| checkpoint.folded <= after);
     known.cancel_unstarted = known.cancel_unstarted.map(|at| at.min(after));
@@ -176,6 +178,7 @@ pub fn says_the_same(one: &Thread, other: &Thread) -> bool {
         told.head = crate::thread::Head::default();
         told.plan_last = Sequence::NONE;
         told.trail.clear();
+        told.grounds = Grounds::default();
         told.late = 0;
         if let Some(run) = &mut told.run {
             run.taken = std::time::Duration::ZERO;

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use proto::grounds::Grounds;
 use proto::saved::{
     SavedCall, SavedCheckpoint, SavedHead, SavedLogged, SavedMode, SavedOpenTurn, SavedRatio,
     SavedReply, SavedRun, SavedStart, SavedThread, SavedUnread, SavedVerifying,
@@ -23,6 +24,7 @@ impl From<&Thread> for SavedThread {
             head,
             plan_last,
             trail,
+            grounds,
             agent,
             keys,
             unread,
@@ -57,6 +59,7 @@ impl From<&Thread> for SavedThread {
             finished: finished.clone(),
             checkpoint: checkpoint.map(Into::into),
             ratios: kept_ratios(ratios),
+            grounds: Some(grounds.clone()),
         }
     }
 }
@@ -79,6 +82,8 @@ fn ratios_of(kept: Vec<SavedRatio>) -> Ratios {
 impl From<SavedThread> for Thread {
     fn from(saved: SavedThread) -> Self {
         let calls = saved.calls.into_iter().map(Call::from);
+        // An older build has not kept what lies up to there.
+        let unknown = Grounds::above(saved.head.sequence);
         Self {
             place: saved.place,
             head: saved.head.into(),
@@ -98,6 +103,7 @@ impl From<SavedThread> for Thread {
             finished: saved.finished,
             checkpoint: saved.checkpoint.map(Into::into),
             ratios: ratios_of(saved.ratios),
+            grounds: saved.grounds.unwrap_or(unknown),
         }
     }
 }

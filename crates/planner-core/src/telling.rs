@@ -116,7 +116,7 @@ fn rank(thread: &Thread, placed: &Placed) -> Rank {
     match &placed.record {
         Record::Input(input) if thread.keys.contains(&input.key) => Rank::Known,
         Record::Observation(observation) => of(observation),
-        Record::Fact(fact) if fact.is_void(placed.sequence) => Rank::Known,
+        Record::Fact(_) if thread.is_void(placed) => Rank::Known,
         Record::Fact(Fact::CallClosed { observation }) if of(observation) != Rank::First => {
             Rank::Known
         }

@@ -7,6 +7,7 @@ use proto::call::{Approved, RequestedCall, Started, ToolCall};
 use proto::fact::{
     ApprovalAsked, Recalled, RunFinished, TurnCompleted, TurnStarted, Usage, VerifyStep,
 };
+use proto::grounds::Grounds;
 use proto::ids::{AgentName, InputKey, Nonce, Sequence, ThreadRef, ToolCallId, ToolName};
 use proto::input::{Decision, Message};
 use proto::observation::Observation;
@@ -26,6 +27,8 @@ pub struct Thread {
     /// The newest records of that chain, oldest first: how far a journal that has lost its tail is
     /// still the one that this was folded from.
     pub trail: VecDeque<(Sequence, Nonce)>,
+    /// What decisions may rest on.
+    pub grounds: Grounds,
     /// Who answers, from the newest input that named an agent.
     pub agent: Option<AgentName>,
     /// Keys of all inputs ever accepted.
@@ -256,6 +259,7 @@ impl Thread {
             head: Head::default(),
             plan_last: Sequence::NONE,
             trail: VecDeque::new(),
+            grounds: Grounds::default(),
             agent: None,
             keys: BTreeSet::new(),
             unread: Vec::new(),

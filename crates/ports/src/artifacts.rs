@@ -16,6 +16,9 @@ pub trait Artifacts: Send + Sync {
     /// The payload, or `None` when it is not stored (any more).
     async fn get(&self, thread: &ThreadRef, id: &ArtifactId) -> Result<Option<Bytes>, BusError>;
 
+    /// Removes one payload; one that is not there is removed already.
+    async fn remove(&self, thread: &ThreadRef, id: &ArtifactId) -> Result<(), BusError>;
+
     /// Removes all payloads of a thread.
     async fn erase(&self, thread: &ThreadRef) -> Result<(), BusError>;
 }

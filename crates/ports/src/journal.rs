@@ -126,4 +126,11 @@ pub trait Journal: Send + Sync {
 
     /// The bus's own clock.
     async fn server_time(&self) -> Result<Timestamp, BusError>;
+
+    /// A number that stays the same as long as no record that was read can have been lost, and `None`
+    /// where nobody can tell. Whoever has read a record need not look whether it is still there while
+    /// the number is the one from before that read.
+    fn unbroken(&self) -> Option<u64> {
+        None
+    }
 }

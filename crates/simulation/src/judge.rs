@@ -10,6 +10,7 @@ use ports::journal::Stored;
 use proto::call::{Disposition, RequestedCall, Start, ToolCall};
 use proto::envelope::{DecodeError, Envelope};
 use proto::fact::{Fact, TurnStarted};
+use proto::grounds::Grounds;
 use proto::ids::{InputKey, Sequence, ThreadRef, ToolCallId};
 use proto::model::ModelRequest;
 use proto::observation::{Observation, Receipt};
@@ -27,6 +28,7 @@ use crate::tools::{Effects, Ledger};
 #[derive(Default)]
 struct ThreadJudge {
     checker: Checker,
+    grounds: Grounds,
     is_active: bool,
     finished: u32,
     inputs: u32,
@@ -361,8 +363,11 @@ impl ThreadJudge {
     }
 
     fn note(&mut self, placed: &Placed) {
+        let (at, record) = (placed.sequence, &placed.record);
+        let is_void = matches!(record, Record::Fact(fact) if self.grounds.is_void(fact, at));
+        self.grounds.note(at, matches!(record, Record::Fact(_) | Record::ToolCall(_)));
         match &placed.record {
-            Record::Fact(fact) if fact.is_void(placed.sequence) => {}
+            Record::Fact(_) if is_void => {}
             Record::Input(_) => self.inputs += 1,
             Record::ToolCall(_) => self.calls += 1,
             Record::Fact(Fact::TurnStarted(turn)) => {

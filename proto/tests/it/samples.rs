@@ -409,6 +409,7 @@ fn checkpoint() -> Checkpoint {
     Checkpoint {
         state: ArtifactRef { id: hash::artifact_id(b"the state"), bytes: 4096 },
         standing: Standing { folded: Sequence(9), runs: 1, run: None, unread: Vec::new() },
+        replaces: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@
 use proto::call::Disposition;
 use proto::envelope::DecodeError;
 use proto::fact::{Estimator, Recalled, VerifyStep};
+use proto::grounds::Grounds;
 use proto::ids::{InputKey, Nonce, Sequence};
 use proto::input::Decision;
 use proto::saved::{
@@ -52,6 +53,7 @@ fn at_rest() -> SavedThread {
         finished: Some(Box::new(finished())),
         checkpoint: Some(SavedCheckpoint { runs: 1, folded: Sequence(8), at: at(9) }),
         ratios: Vec::new(),
+        grounds: None,
     }
 }
 
@@ -65,6 +67,8 @@ fn running() -> SavedThread {
     });
     let (model, by) = ("m-1".to_owned(), Estimator::Encoding);
     let ratio = SavedRatio { model, by, estimated: 100, counted: 95 };
+    let mut grounds = Grounds::above(Sequence(6));
+    grounds.note(Sequence(7), false);
     SavedThread {
         trail: vec![(Sequence(9), Nonce::new("00ff00ff00ff00ff").unwrap())],
         agent: Some(agent_name()),
@@ -96,6 +100,7 @@ fn running() -> SavedThread {
         notes: vec![(Sequence(8), "Its outcome is known.".into())],
         late: 1,
         ratios: vec![ratio],
+        grounds: Some(grounds),
         ..at_rest()
     }
 }

@@ -10,6 +10,7 @@ use proto::call::Barred;
 use proto::fact::{Checkpoint, Fact, RunFinished};
 use proto::ids::{Sequence, ToolCallId};
 use proto::live::Hint;
+use proto::observation::ArtifactRef;
 use proto::saved::SavedThread;
 use proto::subject::{Leaf, Subject};
 use proto::time::Timestamp;
@@ -18,6 +19,7 @@ use crate::chain::Chain;
 use crate::load::Lost;
 use crate::metrics::Tally;
 use crate::planner::Shared;
+use crate::states::States;
 
 /// Words of so many bytes are not what makes a record too large.
 const SHORTEST: usize = 256;
@@ -112,25 +114,46 @@ pub(crate) async fn restore(
 }
 
 /// Keeps the thread as a state and says so in its journal; what an earlier checkpoint stands for is
-/// then purged. A purge that does not happen is made up for by the next one.
+/// then purged, and states that nothing names any more are removed. What does not happen of this is made
+/// up for by the next checkpoint.
 pub(crate) async fn checkpoint(
     shared: &Shared,
     thread: &Thread,
     now: Timestamp,
 ) -> Result<Carried, BusError> {
     let ports = &shared.ports;
+    let purgeable = thread.purgeable(now, shared.config.spans.schedule_to_start);
+    let mut states = States::default();
+    if let Some(up_to) = purgeable {
+        let head = thread.head.sequence;
+        let records = ports.journal.read(&thread.place, Sequence::NONE, head).await?;
+        states = States::of(&records, up_to);
+    }
     let state = Bytes::from(SavedThread::from(thread).encode());
     let state = ports.artifacts.put(&thread.place, state).await?;
-    let checkpoint = Checkpoint { state, standing: thread.standing() };
+    let (standing, replaces) = (thread.standing(), states.replaced);
+    let checkpoint = Checkpoint { state, standing, replaces };
     let carried = fact(shared, thread, Fact::Checkpoint(checkpoint)).await?;
-    let purgeable = thread.purgeable(now, shared.config.spans.schedule_to_start);
     if let (Carried::Landed(_), Some(up_to)) = (&carried, purgeable) {
         shared.config.metrics.folds.checkpoints.inc();
-        if let Err(error) = ports.journal.purge(&thread.place, up_to).await {
-            tracing::warn!(thread = %thread.place, %error, "older records were not purged");
+        if let Err(error) = purge(shared, thread, up_to, &states.old).await {
+            tracing::warn!(thread = %thread.place, %error, "older records and states were not removed");
         }
     }
     Ok(carried)
+}
+
+async fn purge(
+    shared: &Shared,
+    thread: &Thread,
+    up_to: Sequence,
+    old: &[ArtifactRef],
+) -> Result<(), BusError> {
+    shared.ports.journal.purge(&thread.place, up_to).await?;
+    for state in old {
+        shared.ports.artifacts.remove(&thread.place, &state.id).await?;
+    }
+    Ok(())
 }
 
 /// Bars a call. Losing means that an attempt has started; the fold will tell.

@@ -401,7 +401,12 @@ impl<'a> Look<'a> {
         None
     }
 
+    /// The list of active threads is told when the thread moves; whoever moved it last has told when
+    /// it is due, and a result that changes nothing does not bring that forward.
     async fn rest(&self, thread: &Thread) -> Verdict {
+        if matches!(self.armed, Armed::ByOthers) && !thread.is_at_rest() {
+            return Verdict::Ack;
+        }
         let next = if thread.is_at_rest() { None } else { Some(self.next_look(thread)) };
         if let Err(error) = self.shared.ports.working.set_active(&self.place, next).await {
             tracing::debug!(%error, "the list of active threads was not written");

@@ -8,7 +8,7 @@
 //! - [`config`], [`book`]: what a planner is given
 //! - [`planner`]: its tasks; `intake` pulls, `keeper` keeps deliveries alive, `sweep` finds
 //!   threads that nothing wakes
-//! - `handling`: one delivery from load to ack, with `load`, `snapshots`, `carry` and `chain`
+//! - `handling`: one delivery from load to ack, with `load`, `snapshots`, `carry`, `states` and `chain`
 //! - `reasoning`: one model request, with `ear` for what delays it and `speech` for its live text
 //! - [`memory`]: what a run begins with, and what is kept of it
 //! - [`metrics`]: what is counted; `audit`: journals held against the invariants
@@ -32,6 +32,7 @@ mod reasoning;
 mod running;
 mod snapshots;
 mod speech;
+mod states;
 mod sweep;
 mod tools;
 

@@ -2,7 +2,8 @@
 //!
 //! A read starts at the last record folded and compares its nonce: sequence numbers of a lost tail
 //! are used again, so a fold that does not meet its own last record knows more than the journal,
-//! or something else. Where this process has no fold, it goes on from the snapshot that some planner
+//! or something else. Where the bus can tell that nothing was lost since, that is not looked for again.
+//! Where this process has no fold, it goes on from the snapshot that some planner
 //! kept, by the same rule; without one it folds from the first record. What was known beyond the
 //! journal is left in [`Kept::lost`], for whoever decides next to restore.
 
@@ -40,6 +41,8 @@ pub(crate) struct Kept {
     pub(crate) unsaved: usize,
     /// What was known beyond the journal, until it is restored or the chain has gone on.
     pub(crate) lost: Option<Lost>,
+    /// As long as the bus names this number the journal has what the fold was made from.
+    unbroken: Option<u64>,
 }
 
 /// What was known beyond a journal that has lost its tail.
@@ -56,7 +59,7 @@ pub(crate) struct Lost {
 impl Kept {
     /// What a handling has of its thread.
     pub(crate) fn of(thread: Arc<Thread>) -> Self {
-        Self { thread: Some(thread), unsaved: 0, lost: None }
+        Self { thread: Some(thread), unsaved: 0, lost: None, unbroken: None }
     }
 }
 
@@ -114,10 +117,16 @@ impl Loader<'_> {
         kept: &mut Kept,
         floor: Sequence,
     ) -> Result<Arc<Thread>, LoadError> {
+        // Named before anything is read: what is read afterwards is there under this name at least.
+        let unbroken = self.journal.unbroken();
+        let is_whole = unbroken.is_some() && kept.unbroken.take() == unbroken;
         let mut ahead = None;
         if let Some(thread) = kept.thread.take() {
-            match self.continued(thread, kept, floor).await? {
-                Continued::To(thread) => return Ok(self.known(Source::Memory, kept, thread)),
+            match self.continued(thread, kept, floor, is_whole).await? {
+                Continued::To(thread) => {
+                    kept.unbroken = unbroken;
+                    return Ok(self.known(Source::Memory, kept, thread));
+                }
                 Continued::Changed(thread) => ahead = Some(thread),
                 Continued::Rebased => {}
             }
@@ -126,6 +135,7 @@ impl Loader<'_> {
         if let Some(known) = ahead {
             kept.lost = self.lost(known, &thread).await?;
         }
+        kept.unbroken = unbroken;
         Ok(self.known(source, kept, thread))
     }
 
@@ -139,7 +149,7 @@ impl Loader<'_> {
     ) -> Result<(Source, Arc<Thread>), LoadError> {
         if let Some(thread) = self.snapshot(place).await? {
             kept.unsaved = 0;
-            match self.continued(Arc::new(thread), kept, floor).await? {
+            match self.continued(Arc::new(thread), kept, floor, false).await? {
                 Continued::To(thread) => return Ok((Source::Snapshot, thread)),
                 Continued::Changed(thread) => further(ahead, thread),
                 Continued::Rebased => {}
@@ -247,28 +257,40 @@ impl Loader<'_> {
     }
 
     /// The fold with what came since. Whether the journal is the one that it was folded from is
-    /// asked of the leader.
+    /// asked of the leader, unless it is known to be whole; without a floor it is asked all the same.
     async fn continued(
         self,
         thread: Arc<Thread>,
         kept: &mut Kept,
         floor: Sequence,
+        is_whole: bool,
     ) -> Result<Continued, LoadError> {
         let head = thread.head.sequence;
         if head == Sequence::NONE {
             return Ok(Continued::Rebased);
         }
-        let records = self.read(&thread.place, head, floor.max(head)).await?;
-        let same = records.first().is_some_and(|first| is_head(&thread, first));
-        if !same {
-            tracing::warn!(thread = %thread.place, %head, "the journal changed under the fold");
-            return Ok(Continued::Changed(thread));
-        }
-        if records.len() == 1 {
+        let is_whole = is_whole && floor > Sequence::NONE;
+        if is_whole && floor <= head {
             return Ok(Continued::To(thread));
         }
-        kept.unsaved = kept.unsaved.saturating_add(records.len()).saturating_sub(1);
-        let folded = fold(Arc::unwrap_or_clone(thread), records.get(1..).unwrap_or_default())?;
+        let mut came = Vec::new();
+        if is_whole {
+            came = self.read(&thread.place, head.next(), floor).await?;
+        }
+        // A floor that is not there was purged, or the journal is not what it was.
+        if came.is_empty() {
+            came = self.read(&thread.place, head, floor.max(head)).await?;
+            if !came.first().is_some_and(|first| is_head(&thread, first)) {
+                tracing::warn!(thread = %thread.place, %head, "the journal changed under the fold");
+                return Ok(Continued::Changed(thread));
+            }
+            came.remove(0);
+        }
+        if came.is_empty() {
+            return Ok(Continued::To(thread));
+        }
+        kept.unsaved = kept.unsaved.saturating_add(came.len());
+        let folded = fold(Arc::unwrap_or_clone(thread), &came)?;
         Ok(match folded.base {
             Some(Base::Restored(_)) => Continued::Rebased,
             Some(Base::Checkpoint(_)) | None => Continued::To(Arc::new(folded.thread)),
@@ -350,7 +372,7 @@ impl Base {
 /// tail was lost, and at the first record of the chain where older ones were purged.
 fn brings(thread: &Thread, placed: &Placed) -> Option<Base> {
     let Record::Fact(fact) = &placed.record else { return None };
-    if placed.sequence <= thread.head.sequence {
+    if placed.sequence <= thread.head.sequence || thread.is_void(placed) {
         return None;
     }
     match fact {

@@ -123,21 +123,26 @@ impl Nats {
 
     /// One request over the plain protocol; answers with what came back.
     pub(crate) fn ask(&self, subject: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let request = format!(
-            "CONNECT {{\"verbose\":false}}\r\nSUB answers 1\r\nPUB {subject} answers {}\r\n{body}\r\n",
-            body.len()
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut lines = BufReader::new(stream).lines();
-        lines.find(|line| line.as_ref().unwrap().starts_with("MSG answers")).unwrap().unwrap();
-        lines.next().unwrap().unwrap()
+        ask_at(self.port, subject, body)
     }
 
     pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
+}
+
+/// A request to the server at a port, with the answer to it.
+pub(crate) fn ask_at(port: u16, subject: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let request = format!(
+        "CONNECT {{\"verbose\":false}}\r\nSUB answers 1\r\nPUB {subject} answers {}\r\n{body}\r\n",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines();
+    lines.find(|line| line.as_ref().unwrap().starts_with("MSG answers")).unwrap().unwrap();
+    lines.next().unwrap().unwrap()
 }
 
 impl Drop for Nats {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::servers::{find_server, require_server};
 
-use crate::deployment::{Nats, Redis, free_port, nats_program, redis_program};
+use crate::deployment::{Nats, Redis, ask_at, free_port, nats_program, redis_program};
 use crate::home::{Home, until};
 
 /// What `doctor` said.
@@ -354,6 +354,16 @@ impl Cluster {
         Self { servers, ports: ports.to_vec(), monitors }
     }
 
+    fn set_copies(&self, stream: &str, copies: u64) {
+        let info = ask_at(self.ports[0], &format!("$JS.API.STREAM.INFO.{stream}"), "");
+        let info: Value = serde_json::from_str(&info).unwrap();
+        let mut config = info["config"].clone();
+        merge(&mut config, &json!({ "num_replicas": copies }));
+        let subject = format!("$JS.API.STREAM.UPDATE.{stream}");
+        let answer = ask_at(self.ports[0], &subject, &config.to_string());
+        assert!(!answer.contains("\"error\""), "{answer}");
+    }
+
     fn url(&self) -> String {
         self.ports
             .iter()
@@ -389,6 +399,15 @@ fn three_servers_that_sync_and_are_all_seen_keep_every_promise() {
     };
     let sound = seen(3);
     assert_eq!((sound.code, sound.found), (Some(0), BTreeSet::new()));
+    // Buckets are counted like streams, and the next process that starts gives them their copies back.
+    for bucket in ["KV_SY_FREEZES", "OBJ_SY_ARTIFACTS"] {
+        cluster.set_copies(bucket, 1);
+        let one = seen(3);
+        assert!(one.has("copies_differ"), "{bucket}: {one:?}");
+        let sent = home.run([&["send", "again", "--agent", "clerk"], &servers[..]].concat());
+        assert_eq!(sent.code, Some(0), "{}", sent.err);
+        until("the copies are back", || seen(3).found.is_empty());
+    }
     // The third server keeps records too, and nobody knows when it writes them down.
     assert_eq!(seen(2).found, BTreeSet::from(["sync_unknown".to_owned()]));
 }

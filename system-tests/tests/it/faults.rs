@@ -61,6 +61,12 @@ fn a_full_bus_pauses_runs_and_they_go_on_when_there_is_room() {
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert!(ended.err.contains("insufficient resources"), "{}", ended.err);
 
+    // A worker that starts now cannot say what it offers: it waits, says why, and is not ready.
+    let second = world.worker("second");
+    let why = || log(&world, "second").contains("insufficient resources");
+    until("the second worker says what it waits for", why);
+    assert_ne!(second.get("/readyz").map(|answer| answer.0), Some(200));
+
     // Looks are made, and what came of them cannot be written down.
     worker.signal(Signal::CONT);
     until("the worker holds results", || log(&world, "worker").contains("was not published"));
@@ -68,6 +74,7 @@ fn a_full_bus_pauses_runs_and_they_go_on_when_there_is_room() {
     assert_eq!(worker.get("/livez").map(|answer| answer.0), Some(200));
     let purged = world.nats.ask("$JS.API.STREAM.PURGE.FILLER", "");
     assert!(purged.contains("\"success\":true"), "{purged}");
+    second.until_ready();
     for thread in &threads {
         answered(&world.tail(thread));
     }

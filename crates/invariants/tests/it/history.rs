@@ -200,7 +200,7 @@ impl Writer {
         let folded = Sequence(self.sequence - 1);
         let standing = Standing { folded, runs: self.run - 1, ..Standing::default() };
         let state = ArtifactRef { id: artifact_id(b"state"), bytes: 5 };
-        Record::Fact(Fact::Checkpoint(Checkpoint { state, standing }))
+        Record::Fact(Fact::Checkpoint(Checkpoint { state, standing, replaces: Vec::new() }))
     }
 
     fn finish(&mut self, word: &Word<'_>, outcome: Outcome, reason: EndReason) -> Record {

@@ -144,3 +144,40 @@ fn a_decision_from_records_that_are_gone_is_void() {
     assert_eq!((thread.runs, thread.plan_last), (1, Sequence(4)));
     assert!(thread.finished.is_none());
 }
+
+/// The same on a bus with many threads: theirs have taken the numbers, so that the record landed above
+/// all that it was decided from. What lies below its number now was never read by a model.
+#[test]
+fn a_decision_that_landed_above_the_lost_records_it_was_decided_from_is_void_too() {
+    let mut thread = journal();
+    put(&mut thread, 3, 'b', finished(1, 2));
+    // Its planner had folded an input at 7, which was lost; this one came afterwards, at 5.
+    put(&mut thread, 5, 'b', message("after"));
+    put(&mut thread, 9, 'b', started(2, 7));
+    assert!(thread.run.is_none());
+    assert_eq!(thread.unread.len(), 1, "it waits for its turn");
+    put(&mut thread, 10, 'b', started(2, 9));
+    assert_eq!((thread.run.unwrap().number, thread.unread.len()), (2, 0));
+}
+
+/// A fold that begins in the middle cannot know what lay before.
+#[test]
+fn a_decision_from_what_lies_before_the_first_record_there_is_stands() {
+    let mut thread = Thread::new(place());
+    put(&mut thread, 8, 'a', message("kept"));
+    put(&mut thread, 9, 'a', started(1, 5));
+    assert!(thread.run.is_some());
+}
+
+/// So does one that was folded on from a state that an older build kept.
+#[test]
+fn a_state_without_grounds_is_no_reason_to_doubt_a_decision() {
+    let mut thread = journal();
+    put(&mut thread, 3, 'a', finished(1, 2));
+    put(&mut thread, 5, 'a', message("next"));
+    let mut saved = proto::saved::SavedThread::from(&thread);
+    saved.grounds = None;
+    let mut thread = Thread::from(saved);
+    put(&mut thread, 6, 'a', started(2, 5));
+    assert!(thread.run.is_some());
+}

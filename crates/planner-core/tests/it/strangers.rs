@@ -123,6 +123,7 @@ fn but_for_the_head(mut thread: Thread, before: &Thread) -> Thread {
     thread.head = before.head.clone();
     thread.plan_last = before.plan_last;
     thread.trail.clone_from(&before.trail);
+    thread.grounds.clone_from(&before.grounds);
     thread
 }
 

@@ -14,6 +14,7 @@ suite!(BusWorld, BusHarness, run_bus:
     an_unknown_payload_is_none,
     storing_again_changes_nothing,
     a_payload_belongs_to_its_thread,
+    a_removed_payload_is_gone_and_others_stay,
     erase_removes_the_payloads_of_its_thread,
     erase_keeps_other_threads,
     payloads_survive_a_reopen,
@@ -66,6 +67,23 @@ pub async fn a_payload_belongs_to_its_thread(world: &dyn BusWorld) -> Outcome {
     let one = peer(world, "a").await;
     let id = one.artifacts.put(&thread(1), bytes("result")).await?.id;
     same("another thread", one.artifacts.get(&thread(2), &id).await?, None)
+}
+
+/// Removing one twice, or one that never was, is no mistake; it may be stored again.
+pub async fn a_removed_payload_is_gone_and_others_stay(world: &dyn BusWorld) -> Outcome {
+    let (one, other) = (peer(world, "a").await, peer(world, "b").await);
+    let id = one.artifacts.put(&thread(1), bytes("result")).await?.id;
+    let kept = one.artifacts.put(&thread(1), bytes("kept")).await?.id;
+    one.artifacts.put(&thread(2), bytes("result")).await?;
+    for id in [&id, &id, &artifact_id(b"never stored")] {
+        other.artifacts.remove(&thread(1), id).await?;
+    }
+    same("the payload", one.artifacts.get(&thread(1), &id).await?, None)?;
+    same("another one", one.artifacts.get(&thread(1), &kept).await?, Some(bytes("kept")))?;
+    let elsewhere = one.artifacts.get(&thread(2), &id).await?;
+    same("that of another thread", elsewhere, Some(bytes("result")))?;
+    one.artifacts.put(&thread(1), bytes("result")).await?;
+    same("stored again", other.artifacts.get(&thread(1), &id).await?, Some(bytes("result")))
 }
 
 /// All payloads of the thread are gone.

@@ -199,6 +199,15 @@ impl Artifacts for BusHandle {
         Ok(found)
     }
 
+    async fn remove(&self, thread: &ThreadRef, id: &ArtifactId) -> Result<(), BusError> {
+        let entered = self.enter(&of_thread(OpKind::Artifact, thread)).await?;
+        self.bus.change(|state, _| {
+            state.artifacts.get_mut(thread).and_then(|payloads| payloads.remove(id))
+        });
+        self.leave(&entered).await;
+        Ok(())
+    }
+
     async fn erase(&self, thread: &ThreadRef) -> Result<(), BusError> {
         let entered = self.enter(&of_thread(OpKind::Artifact, thread)).await?;
         self.bus.change(|state, _| state.artifacts.remove(thread));

@@ -211,6 +211,15 @@ impl MemoryBus {
         self.change(|state, _| state.log.read(thread, Sequence::NONE, usize::MAX))
     }
 
+    /// Names of the artifacts of a thread.
+    pub fn artifacts(&self, thread: &ThreadRef) -> Vec<ArtifactId> {
+        let names = |state: &mut State, _| {
+            let payloads = state.artifacts.get(thread);
+            payloads.map(|payloads| payloads.keys().cloned().collect()).unwrap_or_default()
+        };
+        self.change(names)
+    }
+
     /// All artifacts are lost.
     pub fn forget_artifacts(&self) {
         self.change(|state, _| state.artifacts.clear());

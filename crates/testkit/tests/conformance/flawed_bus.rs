@@ -292,6 +292,13 @@ impl Artifacts for Flawed {
         }
     }
 
+    async fn remove(&self, thread: &ThreadRef, id: &ArtifactId) -> Result<(), BusError> {
+        if self.is("a_removed_payload_is_gone_and_others_stay") {
+            return self.inner.erase(thread).await;
+        }
+        self.inner.remove(thread, id).await
+    }
+
     async fn erase(&self, thread: &ThreadRef) -> Result<(), BusError> {
         if self.is("erase_removes_the_payloads_of_its_thread") {
             return Ok(());

@@ -62,6 +62,45 @@ async fn older_runs_are_purged_and_the_model_still_knows_them() {
     assert_eq!(heard.load(Ordering::Relaxed), 6);
 }
 
+/// The state that the journal begins with, the newest, and one that its last reader may still fold from.
+#[tokio::test(start_paused = true)]
+async fn states_that_nothing_names_any_more_are_removed() {
+    let mut world = World::new(listener().0).await;
+    world.planner_of(keeping("planner-a", 1), 1);
+    for run in 1..=12 {
+        runs(&world, run, run).await;
+        let kept = world.bus.artifacts(&world.place);
+        assert!(kept.len() <= 4, "{} states after run {run}", kept.len());
+        let named = world.left().into_iter().filter_map(|placed| match placed.record {
+            Record::Fact(Fact::Checkpoint(checkpoint)) => Some(checkpoint.state.id),
+            Record::Fact(_)
+            | Record::Input(_)
+            | Record::ToolCall(_)
+            | Record::Start(_)
+            | Record::Observation(_)
+            | Record::Tick => None,
+        });
+        let missing: Vec<_> = named.filter(|id| !kept.contains(id)).collect();
+        assert_eq!(missing, [], "after run {run}");
+    }
+}
+
+/// A planner that ends between its checkpoint and what follows from it leaves no state behind for ever.
+#[tokio::test(start_paused = true)]
+async fn what_a_planner_left_behind_at_its_checkpoint_the_next_one_removes() {
+    let mut world = World::new(listener().0).await;
+    for (number, planner) in ["planner-a", "planner-b", "planner-c", "planner-d"].iter().enumerate()
+    {
+        let seed = u64::try_from(number).unwrap() + 1;
+        world.planner_of(keeping(planner, 1), seed);
+        let first = u32::try_from(number).unwrap() * 3 + 1;
+        runs(&world, first, first + 2).await;
+        world.bus.kill(&name(planner));
+    }
+    let kept = world.bus.artifacts(&world.place).len();
+    assert!(kept <= 4, "{kept} states");
+}
+
 /// A call of a purged record could not be told from one that never began, and a worker may still have
 /// one in hand.
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 mod checkpoints;
 mod delays;
 mod memory;
+mod large;
 mod owners;
 mod restored;
 mod snapshots;

@@ -8,6 +8,7 @@ use ports::journal::Journal;
 use proto::envelope::Envelope;
 use proto::error_code::ErrorCode;
 use proto::fact::Fact;
+use proto::grounds::Grounds;
 use proto::ids::{Sequence, ThreadRef, ToolCallId};
 use proto::input::InputBody;
 use proto::observation::Observation;
@@ -135,6 +136,7 @@ impl Counts {
 /// What the journal of one thread tells.
 #[derive(Debug, Default)]
 struct Told {
+    grounds: Grounds,
     starts: usize,
     turns: BTreeSet<(u32, u32)>,
     ended: bool,
@@ -150,8 +152,10 @@ struct Told {
 
 impl Told {
     fn read(&mut self, at: Sequence, record: &Record) {
+        let is_void = matches!(record, Record::Fact(fact) if self.grounds.is_void(fact, at));
+        self.grounds.note(at, matches!(record, Record::Fact(_) | Record::ToolCall(_)));
         match record {
-            Record::Fact(fact) if fact.is_void(at) => {}
+            Record::Fact(_) if is_void => {}
             Record::Fact(fact) => self.fact(fact),
             Record::Observation(observation) => self.observation(observation),
             Record::Input(input) => self.input(&input.body),

@@ -14,9 +14,13 @@ use super::cells::Role;
 use super::servers::Programs;
 use super::stage::{Found, Stage};
 use super::wire::Wire;
-use super::world::Wanted;
+use super::world::{Wanted, World};
 use crate::failure::Failure;
 
+/// How long a worker may take to make its queues.
+const REACH: Duration = Duration::from_mins(1);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(50);
 /// Between two signs of life: less than what a silent process may take.
 const ALIVE: Duration = Duration::from_millis(500);
 
@@ -31,6 +35,7 @@ pub(crate) async fn silent(
     let Stage { world, client, .. } = &stage;
     let planner = world.node(Wanted::of(Role::Planner)).await?;
     let worker = world.node(Wanted::of(Role::Worker)).await?;
+    until_there(world).await?;
     let silent = Silent::start(world.bus_server()?.port, threads).await?;
     let since = Instant::now();
     let places = client.send("order r0", threads).await?;
@@ -39,6 +44,19 @@ pub(crate) async fn silent(
     let reached = silent.held.load(Ordering::Relaxed) > 0;
     drop((planner, worker, silent));
     Ok((stage, Found { reached, places, recovered, ..Found::default() }))
+}
+
+/// The worker has made its queue: a request for what does not exist is answered at once, for ever.
+async fn until_there(world: &World) -> Result<(), Failure> {
+    let latest = Instant::now() + REACH;
+    while Instant::now() < latest {
+        let info = world.bus_server()?.ask("$JS.API.CONSUMER.INFO.SY_0.tool_look", "").await?;
+        if info.get("error").is_none() {
+            return Ok(());
+        }
+        sleep(LOOK).await;
+    }
+    Err(Failure::other("a worker of the drill", "it has not made the queue of its tool"))
 }
 
 struct Silent {

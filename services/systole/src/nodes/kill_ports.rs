@@ -132,6 +132,10 @@ impl Journal for KillJournal {
     async fn server_time(&self) -> Result<Timestamp, BusError> {
         self.inner.server_time().await
     }
+
+    fn unbroken(&self) -> Option<u64> {
+        self.inner.unbroken()
+    }
 }
 
 struct KillQueues {

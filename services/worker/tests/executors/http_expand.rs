@@ -32,6 +32,10 @@ impl Artifacts for OneArtifact {
         Ok(is_it.then(|| Bytes::from_static(STORED.as_bytes())))
     }
 
+    async fn remove(&self, _: &ThreadRef, _: &ArtifactId) -> Result<(), BusError> {
+        Ok(())
+    }
+
     async fn erase(&self, _: &ThreadRef) -> Result<(), BusError> {
         Ok(())
     }
