@@ -10,7 +10,7 @@ use ports::BusError;
 use ports::live::Topic;
 use ports::recall::{Access, Filter, Hit, Query, Space, short_id};
 use proto::agent::Agent;
-use proto::fact::{Fact, Recalled, TurnStarted};
+use proto::fact::{Estimator, Fact, Recalled, TurnStarted};
 use proto::ids::Sequence;
 use proto::notice::{LiveNotice, Notice};
 
@@ -147,9 +147,10 @@ fn cut(text: &str, most: usize) -> &str {
 fn log_tokens(thread: &Thread) -> usize {
     let said = thread.log.iter().map(|logged| match logged {
         Logged::User { text, .. } | Logged::Note { text } | Logged::Turn { text, .. } => {
-            tokens(text)
+            tokens(Estimator::Characters, text)
         }
     });
     let answers = thread.calls.values().filter_map(|call| call.closed.as_ref());
-    said.chain(answers.map(|closed| tokens(&closed.content))).fold(0, usize::saturating_add)
+    said.chain(answers.map(|closed| tokens(Estimator::Characters, &closed.content)))
+        .fold(0, usize::saturating_add)
 }

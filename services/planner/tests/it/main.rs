@@ -3,8 +3,8 @@
 
 mod checkpoints;
 mod delays;
-mod memory;
 mod large;
+mod memory;
 mod owners;
 mod restored;
 mod snapshots;
