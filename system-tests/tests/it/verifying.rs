@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::agents::{command, with_tool};
 use crate::home::{Ended, Home};
 
-const CHAIN: &str = r#"
+const CHAIN: &str = r"
 rules:
   - when: { turn: 1 }
     say: The disk is full.
@@ -16,7 +16,7 @@ rules:
   - when: { last: tool }
     say: It is half empty.
   - say: The disk is half empty.
-"#;
+";
 
 fn verified(protocol: &str) -> (Home, Ended) {
     let home = Home::new();

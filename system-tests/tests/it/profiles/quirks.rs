@@ -161,7 +161,7 @@ fn closing(family: Family, has_calls: bool) -> Vec<String> {
     let usual = if has_calls { "tool_calls" } else { "stop" };
     let done = DONE.to_owned();
     match family {
-        Family::Openai | Family::Mistral => vec![end(usual), usage(), done],
+        Family::Openai | Family::Mistral | Family::Vllm => vec![end(usual), usage(), done],
         Family::Anthropic => {
             vec![end(if has_calls { "tool_calls" } else { "end_turn" }), usage(), done]
         }
@@ -173,7 +173,6 @@ fn closing(family: Family, has_calls: bool) -> Vec<String> {
         }
         // No mark behind it: the connection ends.
         Family::Ollama => vec![end("stop")],
-        Family::Vllm => vec![end(usual), usage(), done],
     }
 }
 
