@@ -25,6 +25,7 @@ use proto::tool::Registration;
 use service_runtime::health::Health;
 use service_runtime::shutdown::Shutdown;
 use service_runtime::tasks::TaskSet;
+use tokio::time::{Instant, sleep};
 use worker::{Worker, WorkerConfig};
 use working_redis::RedisMemory;
 
@@ -237,7 +238,7 @@ impl Servers {
         let (tools, contracts) = tools_of(loaded, environment, &Hands::Real, &self.ports)?;
         let instance = instance(self.ports.ids.as_ref(), "worker");
         let offer = Registration { worker: instance.clone(), tools: contracts };
-        self.ports.registry.register(offer).await?;
+        self.offer(offer, settings.bus.wait).await?;
         for freeze in self.ports.freezes.frozen().await? {
             let words = freeze.target.words();
             tracing::warn!(by = freeze.by, reason = freeze.reason, "frozen is {words}");
@@ -253,6 +254,26 @@ impl Servers {
             ..WorkerConfig::new(instance, host())
         };
         Ok(Worker::new(worker_ports(&self.ports), tools, config))
+    }
+}
+
+/// Between two tries to put tools on offer.
+const OFFER_AGAIN: Duration = Duration::from_secs(1);
+
+impl Servers {
+    /// Puts tools on offer. A bus that cannot take the offer now, because it is full, is waited for as
+    /// long as for one that is not there.
+    async fn offer(&self, offer: Registration, wait: Duration) -> Result<(), BusError> {
+        let latest = Instant::now() + wait;
+        loop {
+            match self.ports.registry.register(offer.clone()).await {
+                Err(error) if error.is_transient() && Instant::now() < latest => {
+                    tracing::warn!(%error, "the tools are not on offer yet; trying again");
+                }
+                offered => return offered,
+            }
+            sleep(OFFER_AGAIN).await;
+        }
     }
 }
 
