@@ -51,6 +51,7 @@ pub(super) async fn forget(context: &Context, asked: &MemoryForget) -> Result<Ex
     } else if needs_store {
         receipt.beyond.push("the records, results and states of the deployment's threads");
     }
+    receipt.words.extend(asked.subject.as_deref().map(|subject| subject.trim().to_owned()));
     for scope in scopes(asked, &access)? {
         let gone = recall.forget(&access, &scope, now).await?;
         receipt.tiers.push((format!("long-term memory, {scope}"), gone));
@@ -191,7 +192,9 @@ fn tell(receipt: &Receipt, json: bool) -> Result<(), Failure> {
         print(&format!("{gone:>8}  {tier}\n"))?;
     }
     let words = receipt.words.len();
-    if receipt.left.is_empty() {
+    if words == 0 {
+        print("it had no long word to search the bytes for\n")?;
+    } else if receipt.left.is_empty() {
         print(&format!("searched every byte for {words} of its longest words: none is left\n"))?;
     }
     for (word, file) in &receipt.left {
