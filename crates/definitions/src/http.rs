@@ -30,6 +30,9 @@ pub struct HttpRun {
     pub success: Vec<u16>,
     /// Bytes of a body that are kept; the rest is read, counted and dropped.
     pub max_output_bytes: u64,
+    /// Whether a name may lead into a private network. An address that the file itself names may
+    /// always be private, unless it is link-local, where clouds keep their credentials.
+    pub private: bool,
     /// Whether it finds out if an effect happened. Then only a clear no is a failure: 404, 410, or
     /// an answer without the result. All else that is no yes tells nothing.
     pub is_probe: bool,
@@ -90,7 +93,7 @@ pub struct QueryPart {
 }
 
 /// Where a header's value comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Header {
     /// A template over the arguments; left out when one of them is absent.
     Template(String),
@@ -104,7 +107,7 @@ pub enum Header {
 }
 
 /// Where a secret lies.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SecretPlace {
     /// An environment variable of the worker.
     Env(String),

@@ -50,6 +50,7 @@ pub(crate) fn read<'n>(
             result: Pick::Whole,
             success: Vec::new(),
             max_output_bytes: MAX_OUTPUT_BYTES,
+            private: false,
             is_probe: false,
         };
         return Some((run, templates));
@@ -81,6 +82,7 @@ fn request<'n>(
     let most = fields
         .get("max_output_bytes")
         .map_or(Some(MAX_OUTPUT_BYTES), |at| at.whole(1, MOST_OUTPUT_BYTES, report));
+    let private = fields.get("private").map_or(Some(false), |at| at.truth(report));
     let (origin, path, mut query) = url?;
     query.extend(more?);
     Some(HttpRun {
@@ -93,6 +95,7 @@ fn request<'n>(
         result: result?,
         success: success?,
         max_output_bytes: most?,
+        private: private?,
         is_probe: false,
     })
 }
@@ -158,7 +161,7 @@ fn fixed(place: &Place<'_>, name: &str, what: &str, report: &mut Report) -> Opti
     None
 }
 
-fn headers<'n>(
+pub(crate) fn headers<'n>(
     at: &Place<'n>,
     around: &Surroundings<'_>,
     templates: &mut Templates<'n>,
@@ -214,7 +217,11 @@ fn header<'n>(
     Some(Header::Template(text))
 }
 
-fn secret(place: &Place<'_>, around: &Surroundings<'_>, report: &mut Report) -> Option<Header> {
+pub(crate) fn secret(
+    place: &Place<'_>,
+    around: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<Header> {
     let mut fields = Fields::of(place, report)?;
     let from = fields.either(&[("env", true), ("file", false)], report);
     let prefix = match fields.get("prefix") {

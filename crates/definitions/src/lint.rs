@@ -6,6 +6,7 @@ use proto::tool::{Approval, Effect};
 use serde_json::{Map, Value};
 
 use crate::manifest::{Manifest, ToolDefinition};
+use crate::risks;
 use crate::run::Run;
 use crate::schema_words;
 use crate::template::Template;
@@ -65,6 +66,7 @@ pub fn lint(manifest: &Manifest) -> Vec<Advice> {
         promises(tool, &mut notes);
         parameters(tool, &mut notes);
         arguments(tool, &mut notes);
+        risks::risks(tool, &mut notes);
         advice.extend(notes.0.into_iter().map(|(field, weakness, fix)| Advice {
             file: manifest.file.clone(),
             line: tool.stated.line,
@@ -77,10 +79,15 @@ pub fn lint(manifest: &Manifest) -> Vec<Advice> {
     advice
 }
 
-struct Notes(Vec<(String, String, &'static str)>);
+pub(crate) struct Notes(Vec<(String, String, &'static str)>);
 
 impl Notes {
-    fn add(&mut self, field: impl Into<String>, weakness: impl Into<String>, fix: &'static str) {
+    pub(crate) fn add(
+        &mut self,
+        field: impl Into<String>,
+        weakness: impl Into<String>,
+        fix: &'static str,
+    ) {
         self.0.push((field.into(), weakness.into(), fix));
     }
 }
@@ -118,7 +125,7 @@ fn promises(tool: &ToolDefinition, notes: &mut Notes) {
         let weakness = format!("is {} ms: hardly anything ends so soon", tool.contract.timeout_ms);
         notes.add("timeout_ms", weakness, "write seconds as `3s` or `timeout_seconds: 3`");
     }
-    if !tool.stated.effect {
+    if !tool.stated.effect && !risks::trusts(tool) {
         let fix = "say `read_only`, `idempotent`, `checkable` or `irreversible`";
         notes.add("effect", "is not stated, so it counts as irreversible", fix);
     }

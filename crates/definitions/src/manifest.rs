@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::policy::Policy;
 use crate::problem::{Problem, Report};
 use crate::run::{Run, Surroundings};
+use crate::sources;
 use crate::tool_reader;
 use crate::yaml::{self, Kind, Node, Place};
 
@@ -93,43 +94,37 @@ impl Manifest {
     }
 }
 
-/// `tools: [...]`, a bare list, or a file that is one tool.
+/// `tools: [...]` with or without `sources: [...]`, a bare list, or a file that is one tool.
 fn tools(
     root: &Node,
     around: &Surroundings<'_>,
     report: &mut Report,
 ) -> Option<Vec<ToolDefinition>> {
-    let places = places(root, report)?;
-    let mut seen = BTreeMap::new();
-    let mut tools = Vec::new();
-    for place in places {
-        let Some(tool) = tool_reader::read(&place, around, report) else { continue };
-        let name = tool.contract.name.clone();
-        if let Some(line) = seen.insert(name.clone(), place.node().line) {
-            let found = format!("`{name}`, which line {line} has already");
-            report.broken(&place, "a name of its own for each tool", found, "rename one of them");
-        }
-        tools.push(tool);
-    }
-    Some(tools)
-}
-
-fn places<'n>(root: &'n Node, report: &mut Report) -> Option<Vec<Place<'n>>> {
+    let mut tools = Tools::default();
     let whole = Place::root(root);
     match &root.kind {
         Kind::List(_) => {
-            let items = whole.child("tools", root).list(report)?;
-            Some(items)
+            for place in whole.child("tools", root).list(report)? {
+                tools.add(&place, around, report);
+            }
         }
-        Kind::Map(entries) if root.get("tools").is_none() && root.get("name").is_some() => {
-            debug_assert!(!entries.is_empty(), "a map with a name has a field");
-            Some(vec![whole])
-        }
+        Kind::Map(_) if is_one_tool(root) => tools.add(&whole, around, report),
         Kind::Map(_) => {
             let mut fields = crate::fields::Fields::of(&whole, report)?;
-            let tools = fields.required("tools", "a list of tools", report);
+            let sources = fields.get("sources");
+            let own = match &sources {
+                Some(_) => fields.get("tools"),
+                None => fields.required("tools", "a list of tools", report),
+            };
             fields.close(report);
-            tools?.list(report)
+            for place in own.map_or(Some(Vec::new()), |own| own.list(report))? {
+                tools.add(&place, around, report);
+            }
+            if let Some(sources) = sources {
+                sources::read(&sources, around, report, &mut |place, report| {
+                    tools.add(place, around, report);
+                });
+            }
         }
         Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) => {
             report.wrong(
@@ -137,8 +132,32 @@ fn places<'n>(root: &'n Node, report: &mut Report) -> Option<Vec<Place<'n>>> {
                 "`tools:` with a list of tools",
                 "write `tools:` and one `- name: …` each",
             );
-            None
+            return None;
         }
+    }
+    Some(tools.read)
+}
+
+fn is_one_tool(root: &Node) -> bool {
+    root.get("tools").is_none() && root.get("sources").is_none() && root.get("name").is_some()
+}
+
+/// Tools that were read, every name once.
+#[derive(Default)]
+struct Tools {
+    read: Vec<ToolDefinition>,
+    seen: BTreeMap<ToolName, u32>,
+}
+
+impl Tools {
+    fn add(&mut self, place: &Place<'_>, around: &Surroundings<'_>, report: &mut Report) {
+        let Some(tool) = tool_reader::read(place, around, report) else { return };
+        let name = tool.contract.name.clone();
+        if let Some(line) = self.seen.insert(name.clone(), place.node().line) {
+            let found = format!("`{name}`, which line {line} has already");
+            report.broken(place, "a name of its own for each tool", found, "rename one of them");
+        }
+        self.read.push(tool);
     }
 }
 

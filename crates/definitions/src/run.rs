@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::http::HttpRun;
+use crate::mcp::McpRun;
 
 /// What a worker does when the tool is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub enum Run {
     Command(CommandRun),
     /// A request to an HTTP server.
     Http(HttpRun),
+    /// A tool of an MCP server.
+    Mcp(McpRun),
     /// A tool that the worker brings along.
     Builtin(BuiltinRun),
 }
@@ -122,6 +125,13 @@ pub struct Surroundings<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// What becomes of `${NAME}` without a value.
     pub unset: Unset,
+    /// The text of a file that the manifest names, or why it cannot be had.
+    pub document: &'a dyn Fn(&Path) -> Result<String, String>,
+}
+
+/// For manifests that name no other file.
+pub fn no_document(_: &Path) -> Result<String, String> {
+    Err("no other file can be read here".to_owned())
 }
 
 /// What becomes of `${NAME}` when the variable is not set and no `:-otherwise` stands in.

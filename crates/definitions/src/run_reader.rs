@@ -8,6 +8,8 @@ use crate::fields::Fields;
 use crate::http::Method;
 use crate::http_reader;
 use crate::manifest::ProgramPlace;
+use crate::mcp::{McpPlace, McpRun, McpServer};
+use crate::mcp_reader;
 use crate::problem::Report;
 use crate::run::{Builtin, BuiltinRun, CommandRun, Run, Surroundings, Unset};
 use crate::template::Template;
@@ -30,14 +32,20 @@ impl Written<'_> {
     pub(crate) fn builtin(&self) -> Option<Builtin> {
         match &self.run {
             Run::Builtin(run) => Some(run.builtin),
-            Run::Command(_) | Run::Http(_) => None,
+            Run::Command(_) | Run::Http(_) | Run::Mcp(_) => None,
         }
     }
 
     /// The program that it starts, and the script that this program is told to read.
     pub(crate) fn programs(&self, folder: &Path) -> Vec<ProgramPlace> {
-        let Run::Command(run) = &self.run else { return Vec::new() };
-        let started = run.argv.first().cloned();
+        let argv = match &self.run {
+            Run::Command(run) => &run.argv,
+            Run::Mcp(McpRun {
+                server: McpServer { place: McpPlace::Process(run), .. }, ..
+            }) => &run.argv,
+            Run::Mcp(_) | Run::Http(_) | Run::Builtin(_) => return Vec::new(),
+        };
+        let started = argv.first().cloned();
         let script = started.as_ref().filter(|program| is_reader(program)).and_then(|_| {
             let (template, _) = self.templates.get(1)?;
             template.fill(&serde_json::Map::new()).filter(|word| is_script(word))
@@ -58,10 +66,15 @@ impl Written<'_> {
         places.filter_map(place).collect()
     }
 
+    /// Whether a server describes it.
+    pub(crate) fn is_mcp(&self) -> bool {
+        matches!(self.run, Run::Mcp(_))
+    }
+
     /// Whether it waits for a server somewhere.
     pub(crate) fn asks_a_server(&self) -> bool {
         match &self.run {
-            Run::Http(_) => true,
+            Run::Http(_) | Run::Mcp(_) => true,
             Run::Builtin(run) => run.builtin == Builtin::FetchUrl,
             Run::Command(_) => false,
         }
@@ -79,19 +92,20 @@ enum Form {
     Command,
     Builtin,
     Http,
-    Later(&'static str),
+    Mcp,
+    Openapi,
 }
 
 const FORMS: [(&str, Form); 5] = [
     ("command", Form::Command),
     ("builtin", Form::Builtin),
     ("http", Form::Http),
-    ("mcp", Form::Later("mcp")),
-    ("openapi", Form::Later("openapi")),
+    ("mcp", Form::Mcp),
+    ("openapi", Form::Openapi),
 ];
 
 /// What is asked for.
-pub(crate) const HOW: &str = "how the tool runs: command, http or builtin";
+pub(crate) const HOW: &str = "how the tool runs: command, http, mcp or builtin";
 const FORM: &str = "write `{ command: [program, \"{argument}\"] }`, `{ http: { url: … } }` or `{ builtin: read_file }`";
 
 /// Reads a run: a map with one of the forms, or a list, which is a command. `method` is how a
@@ -135,14 +149,11 @@ fn form<'n>(
         Form::Command => command(&at, &mut fields, around, report),
         Form::Builtin => builtin(&at, &mut fields, around, report),
         Form::Http => http(&at, method, fields.place(), around, report),
-        Form::Later(word) => {
-            let fix = "wrap it in a command for the time being";
-            report.broken(
-                &at,
-                "command, http or builtin",
-                format!("{word}, which this version does not support"),
-                fix,
-            );
+        Form::Mcp => mcp_reader::read(&at, fields.place(), around, report),
+        Form::Openapi => {
+            let fix =
+                "write `sources: [{ openapi: file.yaml, operations: [name] }]` beside `tools:`";
+            report.broken(&at, HOW, "openapi, which makes tools of its own", fix);
             return None;
         }
     };
@@ -183,9 +194,13 @@ fn http<'n>(
     Some(Written { run: Run::Http(run), as_written: whole.node().to_json(), templates })
 }
 
-type Argv<'n> = (Vec<String>, Vec<(Template, Place<'n>)>);
+pub(crate) type Argv<'n> = (Vec<String>, Vec<(Template, Place<'n>)>);
 
-fn argv<'n>(place: &Place<'n>, around: &Surroundings<'_>, report: &mut Report) -> Option<Argv<'n>> {
+pub(crate) fn argv<'n>(
+    place: &Place<'n>,
+    around: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<Argv<'n>> {
     if let Some(text) = place.node().as_text() {
         // In quotes, so that braces are no map and a number is no number.
         let item = |word: &str| Value::from(word).to_string();
@@ -270,7 +285,7 @@ fn builtin<'n>(
     };
     let private = match fields.get("private") {
         Some(at) if builtin.is_some_and(|builtin| builtin != Builtin::FetchUrl) => {
-            report.wrong(&at, "no such field: only fetch_url goes anywhere", "leave it out");
+            report.wrong(&at, "no such field, for it asks no server", "leave it out");
             None
         }
         Some(at) => at.truth(report),
@@ -281,7 +296,11 @@ fn builtin<'n>(
 }
 
 /// A folder, relative to the file's; `${NAME}` and `${NAME:-otherwise}` are filled.
-fn path(place: &Place<'_>, around: &Surroundings<'_>, report: &mut Report) -> Option<PathBuf> {
+pub(crate) fn path(
+    place: &Place<'_>,
+    around: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<PathBuf> {
     let text = variables(place, place.words(report)?, &FOLDER, around, report)?;
     Some(joined(around.folder, &text))
 }

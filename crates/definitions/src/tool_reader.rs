@@ -9,6 +9,7 @@ use crate::builtins;
 use crate::fields::Fields;
 use crate::http::Method;
 use crate::manifest::{ProgramPlace, Stated, ToolDefinition, fingerprint};
+use crate::mcp::McpStated;
 use crate::parameters;
 use crate::policy_reader::{self, ReadPolicy};
 use crate::problem::Report;
@@ -19,8 +20,12 @@ use crate::times;
 use crate::yaml::Place;
 
 const TIMEOUT_MS: u64 = 3000;
+/// Until the server of an MCP tool has told what it does.
+const UNKNOWN_YET: &str = "A tool of an MCP server that describes it when the worker starts.";
 /// Servers of one's own, and those of others.
 const SERVER_TIMEOUT_MS: (u64, u64) = (15_000, 30_000);
+/// The names that parameters go by.
+const PARAMETERS: [&str; 4] = ["parameters", "parameters_schema", "input_schema", "inputSchema"];
 const RESULT_TOKENS: u64 = 300;
 
 const EFFECTS: [(&str, Effect); 4] = [
@@ -83,8 +88,23 @@ fn assemble(
     let line = place.node().line;
     let stated = Stated { line, effect: promise.effect.1, timeout: limits.timeout.1, programs };
     let probe = runs.probe.map(|probe| probe.run);
+    let run = with_stated(run.run, place, stated.effect);
     let policy = policy.policy;
-    Some(ToolDefinition { contract, run: run.run, probe, policy, stated })
+    Some(ToolDefinition { contract, run, probe, policy, stated })
+}
+
+/// A run of an MCP tool knows what the file says of it.
+fn with_stated(mut run: Run, place: &Place<'_>, effect: bool) -> Run {
+    if let Run::Mcp(mcp) = &mut run {
+        let has = |name: &str| place.node().get(name).is_some_and(|node| !node.is_null());
+        mcp.stated = McpStated {
+            description: has("description"),
+            parameters: PARAMETERS.iter().any(|name| has(name)),
+            effect,
+            result_schema: has("result_schema"),
+        };
+    }
+    run
 }
 
 /// What a worker does.
@@ -155,6 +175,7 @@ impl Promise {
         let description = match (fields.get("description"), builtin) {
             (Some(at), _) => at.words(report).map(str::to_owned),
             (None, Some(builtin)) => Some(builtin.description().to_owned()),
+            (None, None) if run.is_some_and(Written::is_mcp) => Some(UNKNOWN_YET.to_owned()),
             (None, None) => {
                 fields.required("description", "what the tool does, for the model", report);
                 None
@@ -205,9 +226,12 @@ fn parameters_of(
     run: Option<&Written<'_>>,
     report: &mut Report,
 ) -> Option<Value> {
-    let names = ["parameters", "parameters_schema", "input_schema", "inputSchema"].map(|n| (n, ()));
+    let names = PARAMETERS.map(|name| (name, ()));
     let builtin = run.and_then(Written::builtin);
     let Some(((), at)) = fields.either(&names, report) else {
+        if run.is_some_and(Written::is_mcp) {
+            return Some(json!({ "type": "object" }));
+        }
         let none = || json!({ "type": "object", "properties": {}, "additionalProperties": false });
         return Some(builtin.map_or_else(none, Builtin::parameters));
     };
@@ -274,7 +298,7 @@ fn external(
     let Some(at) = fields.get("external") else { return Some(false) };
     if run.is_some_and(|run| !run.asks_a_server()) {
         let fix = "leave it out, or say `timeout_ms`";
-        report.wrong(&at, "no such field: only http and fetch_url ask servers", fix);
+        report.wrong(&at, "no such field: only http, mcp and fetch_url ask servers", fix);
         return None;
     }
     at.truth(report)

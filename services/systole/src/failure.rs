@@ -84,6 +84,13 @@ impl Failure {
         Self { exit: Exit::BadInput, code, lines }
     }
 
+    /// A server of tools does not answer, or does not have what the manifest names.
+    pub(crate) fn server(text: impl Into<String>) -> Self {
+        let text: String = text.into();
+        let lines = text.lines().map(str::to_owned).collect();
+        Self { exit: Exit::Failed, code: ErrorCode::ToolNotStarted, lines }
+    }
+
     /// Something that should work does not.
     pub(crate) fn other(doing: &str, error: impl fmt::Display) -> Self {
         let lines = vec![format!("{doing}: {error}")];

@@ -41,7 +41,7 @@ pub(crate) fn said(text: &str) -> Option<Kind> {
         Some(Kind::Rehearsal)
     } else if has("role") || has("model") {
         Some(Kind::Agent)
-    } else if has("tools") && lists_maps(text) {
+    } else if has("sources") || (has("tools") && lists_maps(text)) {
         Some(Kind::Manifest)
     } else {
         None

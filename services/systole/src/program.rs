@@ -11,7 +11,7 @@ use crate::arguments::{
 };
 use crate::bench::{command, model, part};
 use crate::commands::{
-    Context, agents, approve, cancel, clients, demo, dev, freeze, gateway, manual, memory, new,
+    Context, agents, approve, cancel, clients, demo, dev, freeze, gateway, import, manual, memory, new,
     planner, rehearse, run, show, threads, tools, worker,
 };
 use crate::demo::{service, tool};
@@ -88,6 +88,7 @@ async fn carry_out(context: &Context, command: Command) -> Result<Exit, Failure>
         }
         Command::Tools(Tools::List { files, json }) => tools::list(context, &files, json),
         Command::Memory(asked) => Box::pin(memory::memory(context, &asked)).await,
+        Command::Tools(Tools::Import { from }) => import::import(context, &from).await,
         Command::Bench(bench) => command::bench(context, &bench).await,
         Command::BenchModel(asked) => model::serve(&asked).await.map(|()| Exit::Done),
         Command::BenchPart(asked) => part::part(context, &asked).await,
@@ -148,7 +149,8 @@ fn wants_json(command: &Command) -> bool {
         Command::Node(node) => node.wants_json(),
         Command::Memory(asked) => asked.wants_json(),
         Command::Bench(bench) => bench.json,
-        Command::DemoService(_)
+        Command::Tools(Tools::Import { .. })
+        | Command::DemoService(_)
         | Command::DemoTool(_)
         | Command::BenchModel(_)
         | Command::BenchPart(_) => false,

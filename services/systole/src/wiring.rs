@@ -6,11 +6,13 @@ pub(crate) mod endings;
 pub(crate) mod memory;
 pub(crate) mod rehearsals;
 pub(crate) mod servers;
+pub(crate) mod tools;
 
 use self::endings::Endings;
+use self::tools::tools_of;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,19 +29,17 @@ use ports::journal::Journal;
 use ports::model::Model;
 use proto::agent::Profile;
 use proto::ids::InstanceId;
-use proto::tool::{Registration, ToolContract};
+use proto::tool::Registration;
 use rehearsal::script::Script;
 use rehearsal::server::Rehearsal;
 use service_runtime::health::Health;
 use service_runtime::shutdown::Shutdown;
 use service_runtime::system::{SystemClock, SystemIds};
 use tokio::net::TcpListener;
-use worker::executor::dry_run::DryRun;
 use worker::executor::group::{GroupFate, kill_group};
-use worker::executor::{Executor, ExecutorSettings, from_run};
-use worker::{Tool, Tools, Worker, WorkerConfig, WorkerPorts};
+use worker::{Worker, WorkerConfig, WorkerPorts};
 
-use crate::agent_files::{LoadedAgent, LoadedTool};
+use crate::agent_files::LoadedAgent;
 use crate::arguments::{Common, ModelChoice};
 use crate::commands::freeze::words;
 use crate::control;
@@ -48,12 +48,9 @@ use crate::failure::Failure;
 use crate::models::ModelByAgent;
 use crate::notices::Notices;
 use crate::scope::{Scope, ScopedQueues};
-use crate::settings::Environment;
-use crate::staff::{Hands, Member, Staff};
+use crate::staff::{Member, Staff};
 use crate::watched::{Trouble, WatchedJournal};
 
-/// The running program, even after its file was replaced.
-const SELF: &str = "/proc/self/exe";
 /// The journal is at hand here, so only long threads are worth a snapshot.
 const SNAPSHOTS: SnapshotRule = SnapshotRule { pause: Duration::from_secs(2), least: 32 };
 
@@ -204,9 +201,10 @@ impl Store {
             models.insert(member.loaded.agent.name.clone(), model);
             words.push(said);
         }
-        let (tools, contracts) = tools_of(staff.tools()?, staff.environment, &staff.hands, ports)?;
+        let tools = tools_of(staff.tools()?, staff.environment, &staff.hands, ports)?;
+        tools.ask_servers().await.map_err(Failure::server)?;
         // Offered before the first turn asks what there is.
-        let offer = Registration { worker: instance.clone(), tools: contracts };
+        let offer = Registration { worker: instance.clone(), tools: tools.contracts() };
         ports.registry.register(offer).await?;
         let config = WorkerConfig { grace: GRACE, ..WorkerConfig::new(instance, host()) };
         let worker = Worker::new(worker_ports(ports), tools, config);
@@ -438,48 +436,6 @@ fn instance(ids: &dyn Ids, role: &str) -> InstanceId {
 
 fn named(name: &str) -> InstanceId {
     InstanceId::new(name).unwrap_or_else(|_| unreachable!("letters, digits and a hyphen"))
-}
-
-/// Tools with what carries them out, and what they promise.
-fn tools_of<'t>(
-    loaded: impl IntoIterator<Item = &'t LoadedTool>,
-    environment: &Environment,
-    hands: &Hands,
-    ports: &Ports,
-) -> Result<(Tools, Vec<ToolContract>), Failure> {
-    let mut tools = Tools::new();
-    let mut contracts = Vec::new();
-    for LoadedTool { definition, folder, .. } in loaded {
-        let settings = ExecutorSettings {
-            guard: Some(PathBuf::from(SELF)),
-            self_exe: PathBuf::from(SELF),
-            manifest_folder: folder.clone(),
-            environment: environment.all().clone(),
-            clock: Arc::clone(&ports.clock),
-            artifacts: Some(Arc::clone(&ports.artifacts)),
-            memory: ports.memory.clone(),
-        };
-        let (contract, executor, probe) =
-            if let Some(stand_in) = hands.stand_in(&definition.contract) {
-                (definition.contract.clone(), stand_in, None)
-            } else if hands.is_dry(&definition.contract) {
-                let executor: Arc<dyn Executor> = Arc::new(DryRun::new(&definition.run, folder));
-                (hands.dry(&definition.contract), executor, None)
-            } else {
-                let probe = definition.probe.as_ref().map(|probe| from_run(probe, &settings));
-                (definition.contract.clone(), from_run(&definition.run, &settings), probe)
-            };
-        contracts.push(contract.clone());
-        let is_real = contract.fingerprint == definition.contract.fingerprint;
-        let tool = Tool::new(contract, executor, probe)
-            .map_err(|error| Failure::other(definition.contract.name.as_str(), error))?;
-        let ways = definition.policy.fallbacks.iter().map(|run| from_run(run, &settings));
-        tools.add(match hands.stand_in(&definition.contract) {
-            None if is_real => tool.with_policy(definition.policy.clone(), ways.collect()),
-            Some(_) | None => tool,
-        });
-    }
-    Ok((tools, contracts))
 }
 
 /// One TLS provider for the whole program.

@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`Executor`] · [`settings`] makes one from a manifest's `run:` · `command` runs a
 //! process · [`guard`] lets no process outlive its worker · [`group`] ends what an earlier life of
-//! this worker left behind · `http` asks servers · `files`, `clock`, `expand` and [`memory`] are the builtins ·
+//! this worker left behind · `http` asks servers · `mcp` keeps MCP servers and calls their tools · `files`, `clock`,
+//! `expand` and [`memory`] are the builtins ·
 //! [`dry_run`] only says what a tool would do.
 
 mod clock;
@@ -13,10 +14,12 @@ mod files;
 pub mod group;
 pub mod guard;
 mod http;
+mod mcp;
 pub mod memory;
 mod secrets;
 pub mod settings;
 
+pub use mcp::{McpServers, McpSource};
 pub use settings::{ExecutorSettings, from_run};
 
 use async_trait::async_trait;

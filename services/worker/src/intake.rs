@@ -31,9 +31,7 @@ pub(crate) struct Permits {
 /// The queues of a worker's tools.
 pub(crate) fn queues(shared: &Shared, tools: &Tools) -> Vec<(Queue, Arc<Tool>)> {
     let of_partition = |partition| {
-        tools
-            .iter()
-            .map(move |tool| (Queue::Tool(partition, tool.contract.name.clone()), Arc::clone(tool)))
+        tools.iter().map(move |tool| (Queue::Tool(partition, tool.contract.name.clone()), tool))
     };
     shared.config.partitions.iter().copied().flat_map(of_partition).collect()
 }
@@ -43,6 +41,7 @@ pub(crate) struct Intake {
     pub(crate) shared: Arc<Shared>,
     pub(crate) queue: Queue,
     pub(crate) tool: Arc<Tool>,
+    pub(crate) tools: Tools,
     pub(crate) slots: Arc<Semaphore>,
     /// The most that one pull takes.
     pub(crate) share: usize,
@@ -81,7 +80,9 @@ impl Intake {
         let Some(permit) = self.permits() else {
             return self.give_back(delivery, NO_SLOT).await;
         };
-        let tool = Arc::clone(&self.tool);
+        // A server may have changed it since the queue was opened.
+        let tool = self.tools.get(&self.tool.contract.name);
+        let tool = tool.unwrap_or_else(|| Arc::clone(&self.tool));
         if let Err(unsent) = self.sender.send(Taken { delivery, tool, permit }).await {
             self.give_back(unsent.0.delivery, Duration::ZERO).await;
         }

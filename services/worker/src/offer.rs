@@ -9,23 +9,23 @@ use crate::keeper::AGAIN;
 use crate::shared::Shared;
 use crate::tools::Tools;
 
-/// What this worker offers.
-pub(crate) fn registration(shared: &Shared, tools: &Tools) -> Registration {
-    let contracts = tools.iter().map(|tool| tool.contract.clone());
-    Registration { worker: shared.config.instance.clone(), tools: contracts.collect() }
-}
-
-/// Offers at once and again before the offer fades.
-pub(crate) async fn keep(shared: Arc<Shared>, registration: Registration) {
+/// Offers at once, whenever the tools change, and again before the offer fades.
+pub(crate) async fn keep(shared: Arc<Shared>, tools: Tools) {
+    let mut changes = tools.changes();
     loop {
-        let pause = match shared.ports.registry.register(registration.clone()).await {
+        let worker = shared.config.instance.clone();
+        let registration = Registration { worker, tools: tools.contracts() };
+        let pause = match shared.ports.registry.register(registration).await {
             Ok(()) => shared.config.offer_every,
             Err(error) => {
                 tracing::warn!(%error, "tools are not on offer");
                 AGAIN
             }
         };
-        sleep(pause).await;
+        tokio::select! {
+            () = changes.next() => {}
+            () = sleep(pause) => {}
+        }
     }
 }
 

@@ -1,18 +1,19 @@
 //! The tools that a worker serves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use argument_check::{ArgumentCheck, BadSchema, describe};
 use definitions::policy::Policy;
+use futures_util::future::join_all;
 use proto::call::ToolCall;
 use proto::ids::ToolName;
 use proto::tool::ToolContract;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::breaker::BreakerView;
-use crate::executor::Executor;
+use crate::executor::{Executor, McpSource};
 
 /// One tool: what it promises, and what carries it out.
 pub struct Tool {
@@ -87,10 +88,19 @@ impl Tool {
     }
 }
 
-/// All tools of a worker, by name.
+/// All tools of a worker, by name. Copies share them: a source of tools may replace one while the
+/// worker runs, and calls that come later find the new one.
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
+    shelf: Arc<watch::Sender<Shelf>>,
+    sources: Vec<McpSource>,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
     by_name: BTreeMap<ToolName, Arc<Tool>>,
+    /// Tools that are known and cannot be offered.
+    withdrawn: BTreeSet<ToolName>,
 }
 
 impl Tools {
@@ -99,23 +109,86 @@ impl Tools {
         Self::default()
     }
 
-    /// Adds a tool; one of the same name is replaced.
-    pub fn add(&mut self, tool: Tool) {
-        self.by_name.insert(tool.contract.name.clone(), Arc::new(tool));
+    /// Adds a tool; one of the same name is replaced. It is on offer.
+    pub fn add(&self, tool: Tool) {
+        let name = tool.contract.name.clone();
+        self.shelf.send_modify(|shelf| {
+            shelf.withdrawn.remove(&name);
+            shelf.by_name.insert(name, Arc::new(tool));
+        });
+    }
+
+    /// Takes a tool off the offer; calls of it that are under way go on.
+    pub fn withdraw(&self, name: &ToolName) {
+        self.shelf.send_if_modified(|shelf| shelf.withdrawn.insert(name.clone()));
+    }
+
+    /// The worker keeps the servers of these tools.
+    pub fn keep(&mut self, sources: Vec<McpSource>) {
+        self.sources = sources;
+    }
+
+    /// Asks every server for its tools, which are on offer afterwards. The error says which server does
+    /// not answer, or which tool cannot be offered.
+    pub async fn ask_servers(&self) -> Result<(), String> {
+        let asked = self.sources.iter().map(|source| source.renew(self));
+        let wrong: Vec<String> =
+            join_all(asked).await.into_iter().filter_map(Result::err).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    }
+
+    pub(crate) fn sources(&self) -> &[McpSource] {
+        &self.sources
+    }
+
+    /// The tool of that name as it is now.
+    pub fn get(&self, name: &ToolName) -> Option<Arc<Tool>> {
+        self.shelf.borrow().by_name.get(name).cloned()
+    }
+
+    /// Whether a tool is known and can be offered.
+    pub fn is_offered(&self, name: &ToolName) -> bool {
+        let now = self.shelf.borrow();
+        now.by_name.contains_key(name) && !now.withdrawn.contains(name)
+    }
+
+    /// What the tools on offer promise.
+    pub fn contracts(&self) -> Vec<ToolContract> {
+        let now = self.shelf.borrow();
+        let offered = now.by_name.iter().filter(|(name, _)| !now.withdrawn.contains(*name));
+        offered.map(|(_, tool)| tool.contract.clone()).collect()
+    }
+
+    /// Hears of every change from now on.
+    pub(crate) fn changes(&self) -> Changes {
+        Changes(self.shelf.subscribe())
     }
 
     /// The tools, by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Tool>> {
-        self.by_name.values()
+    pub fn iter(&self) -> impl Iterator<Item = Arc<Tool>> {
+        let all: Vec<Arc<Tool>> = self.shelf.borrow().by_name.values().cloned().collect();
+        all.into_iter()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.by_name.len()
+        self.shelf.borrow().by_name.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
+        self.len() == 0
+    }
+}
+
+/// Changes of what a worker offers.
+pub(crate) struct Changes(watch::Receiver<Shelf>);
+
+impl Changes {
+    /// Waits for the next one; for ever when nobody can make one.
+    pub(crate) async fn next(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }

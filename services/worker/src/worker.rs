@@ -46,8 +46,10 @@ impl Worker {
         upkeep.start("hear hints", hints::listen(Arc::clone(&shared)));
         upkeep.start("tell outcomes", keep_telling(Arc::clone(&shared), tools.clone()));
         let mut offers = TaskSet::new();
-        let registration = offer::registration(&shared, &tools);
-        offers.start("offer tools", offer::keep(Arc::clone(&shared), registration));
+        offers.start("offer tools", offer::keep(Arc::clone(&shared), tools.clone()));
+        for source in tools.sources() {
+            upkeep.start("keep a tool server", source.clone().follow(tools.clone()));
+        }
         if !know_the_time(&shared).await {
             return;
         }
@@ -58,6 +60,10 @@ impl Worker {
         drain(&shared, rest).await;
         tell_all(&shared, &tools).await;
         be_heard(&shared).await;
+        drop(upkeep);
+        for source in tools.sources() {
+            source.close().await;
+        }
     }
 }
 
@@ -100,6 +106,7 @@ async fn work(shared: &Arc<Shared>, tools: &Tools) -> Rest {
             shared: Arc::clone(shared),
             queue,
             tool,
+            tools: tools.clone(),
             slots: Arc::clone(&slots),
             share,
             sender: sender.clone(),

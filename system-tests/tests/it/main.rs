@@ -35,6 +35,7 @@ mod rehearse;
 mod reloading;
 mod secure;
 mod shows;
+mod sources;
 mod stores;
 mod terminal;
 mod told;

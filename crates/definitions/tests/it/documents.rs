@@ -49,6 +49,11 @@ fn every_known_field_has_its_line_in_the_documents() {
         manifest("tools: [{name: a, description: b, run: [c], concurrency: {zzzzzz: 1}}]")
             .unwrap_err(),
         manifest("tools: [{name: a, description: b, run: [c], shape: {zzzzzz: 1}}]").unwrap_err(),
+        manifest("tools: [{name: a, run: {mcp: {command: [c], tool: t, zzzzzz: 1}}}]").unwrap_err(),
+        manifest("tools: [{name: a, run: {mcp: {url: 'https://h', tool: t, zzzzzz: 1}}}]")
+            .unwrap_err(),
+        manifest("sources: [{mcp: {command: [c]}, tools: [t], zzzzzz: 1}]").unwrap_err(),
+        manifest("sources: [{openapi: shop.yaml, operations: all, zzzzzz: 1}]").unwrap_err(),
         AgentFile::parse("a", "zzzzzz: 1").unwrap_err(),
         AgentFile::parse("a", "limits: {zzzzzz: 1}").unwrap_err(),
     ];

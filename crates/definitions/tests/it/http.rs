@@ -73,6 +73,7 @@ fn every_part_of_a_request_is_read() {
         result: Pick::Several(vec!["/id".to_owned(), "/status".to_owned()]),
         success: vec![200, 404],
         max_output_bytes: 2000,
+        private: false,
         is_probe: false,
     };
     assert_eq!(run, expected);
@@ -117,7 +118,7 @@ fn servers_get_more_time_and_those_of_others_even_more() {
     let contract = &expand.tools[0].contract;
     assert_eq!((contract.timeout_ms, contract.result_tokens), (3000, 10_000));
     let problems = manifest("tools: [{ name: c, external: true, run: { builtin: clock } }]");
-    expect!["tools.yaml:1:30: tools[0].external: expected no such field: only http and fetch_url ask servers; found true. Fix: leave it out, or say `timeout_ms`"].assert_eq(&told(&problems.unwrap_err()));
+    expect!["tools.yaml:1:30: tools[0].external: expected no such field: only http, mcp and fetch_url ask servers; found true. Fix: leave it out, or say `timeout_ms`"].assert_eq(&told(&problems.unwrap_err()));
 }
 
 #[test]

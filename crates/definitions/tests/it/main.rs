@@ -1,12 +1,14 @@
 //! What files may say, and what is told about those that say it wrongly.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod advice;
 mod agents;
 mod documents;
 mod http;
 mod manifests;
+mod mcp;
+mod openapi;
 mod slips;
 
 use std::path::Path;
@@ -21,8 +23,16 @@ fn manifest(text: &str) -> Result<Manifest, Vec<Problem>> {
         folder: Path::new("/agents/ops"),
         variable: &variable,
         unset: Unset::Problem,
+        document: &shop,
     };
     Manifest::parse("tools.yaml", text, &around)
+}
+
+/// The description that examples name.
+fn shop(path: &Path) -> Result<String, String> {
+    let is_it = path == Path::new("/agents/ops/shop.yaml");
+    let text = include_str!("../../fixtures/shop.yaml");
+    if is_it { Ok(text.to_owned()) } else { Err("there is no such file".to_owned()) }
 }
 
 fn told(problems: &[Problem]) -> String {

@@ -250,7 +250,7 @@ fn a_tool_needs_a_name_a_description_and_a_run() {
         &expect![[r"
             tools.yaml:2:5: tools[0].description: expected what the tool does, for the model; found nothing. Fix: add `description: …`
             tools.yaml:2:5: tools[0].name: expected the name that models call the tool by; found nothing. Fix: add `name: …`
-            tools.yaml:2:5: tools[0].run: expected how the tool runs: command, http or builtin; found nothing. Fix: add `run: …`"]],
+            tools.yaml:2:5: tools[0].run: expected how the tool runs: command, http, mcp or builtin; found nothing. Fix: add `run: …`"]],
     );
 }
 
@@ -304,16 +304,6 @@ fn effects_probes_and_caches_have_to_agree() {
 }
 
 #[test]
-fn forms_that_this_version_lacks_are_named() {
-    for form in ["mcp: {server: x}", "openapi: {file: x}"] {
-        let problems = manifest(&with(&format!("run: {{ {form} }}"))).unwrap_err();
-        let word = form.split(':').next().unwrap();
-        let found = format!("{word}, which this version does not support");
-        assert_eq!((problems.len(), &problems[0].found), (1, &found));
-    }
-}
-
-#[test]
 fn a_run_is_a_list_of_fixed_program_and_arguments() {
     wrong(
         &with("run: { command: [] }"),
@@ -336,13 +326,13 @@ fn a_run_is_a_list_of_fixed_program_and_arguments() {
     wrong(
         &with("run: { shell: ls }"),
         &expect![[
-            r#"tools.yaml:4:10: tools[0].run: expected how the tool runs: command, http or builtin; found a map of shell. Fix: write `{ command: [program, "{argument}"] }`, `{ http: { url: … } }` or `{ builtin: read_file }`"#
+            r#"tools.yaml:4:10: tools[0].run: expected how the tool runs: command, http, mcp or builtin; found a map of shell. Fix: write `{ command: [program, "{argument}"] }`, `{ http: { url: … } }` or `{ builtin: read_file }`"#
         ]],
     );
     wrong(
         &with("run: ls -l"),
         &expect![[
-            r#"tools.yaml:4:10: tools[0].run: expected how the tool runs: command, http or builtin; found "ls -l". Fix: write `{ command: [program, "{argument}"] }`, `{ http: { url: … } }` or `{ builtin: read_file }`"#
+            r#"tools.yaml:4:10: tools[0].run: expected how the tool runs: command, http, mcp or builtin; found "ls -l". Fix: write `{ command: [program, "{argument}"] }`, `{ http: { url: … } }` or `{ builtin: read_file }`"#
         ]],
     );
 }
@@ -351,7 +341,9 @@ fn a_run_is_a_list_of_fixed_program_and_arguments() {
 fn a_builtin_is_known_and_keeps_its_parameters() {
     wrong(
         &with("run: { builtin: readfile }"),
-        &expect![[r#"tools.yaml:4:21: tools[0].run.builtin: expected one of list_files, read_file, search_files, write_file, edit_file, clock, fetch_url, expand, remember, recall, forget; found "readfile". Fix: write `read_file`"#]],
+        &expect![[
+            r#"tools.yaml:4:21: tools[0].run.builtin: expected one of list_files, read_file, search_files, write_file, edit_file, clock, fetch_url, expand, remember, recall, forget; found "readfile". Fix: write `read_file`"#
+        ]],
     );
     wrong(
         &with("run: { builtin: clock, root: . }"),
@@ -463,6 +455,7 @@ fn a_fingerprint_tells_tools_apart_and_not_folders() {
             folder,
             variable: &variable,
             unset: definitions::run::Unset::Problem,
+            document: &definitions::run::no_document,
         };
         let text = with("effect: read_only\ntimeout_ms: 5\nrun: { command: [./bin] }");
         definitions::manifest::Manifest::parse("tools.yaml", &text, &around).unwrap()

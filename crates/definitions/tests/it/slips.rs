@@ -106,7 +106,12 @@ fn a_parameter_in_any_language_fills_its_hole_and_gets_advice() {
 
 #[test]
 fn a_variable_without_a_value_stands_for_the_right_thing_while_a_file_is_only_checked() {
-    let around = |unset| Surroundings { folder: Path::new("/a"), variable: &|_| None, unset };
+    let around = |unset| Surroundings {
+        folder: Path::new("/a"),
+        variable: &|_| None,
+        unset,
+        document: &definitions::run::no_document,
+    };
     for run in [
         "http: { url: \"${SHOP_URL}/v2\" }",
         "http: { url: \"https://${SHOP_HOST}/v2\" }",

@@ -39,6 +39,7 @@ fn manifest() -> Manifest {
         folder: Path::new("/agents/code"),
         variable: &|_| None,
         unset: Unset::Problem,
+        document: &definitions::run::no_document,
     };
     Manifest::parse("tools.yaml", TOOLS, &around).unwrap()
 }

@@ -28,6 +28,7 @@ fn manifest() -> Manifest {
         folder: Path::new("/agents/ops"),
         variable: &|_| None,
         unset: Unset::Problem,
+        document: &definitions::run::no_document,
     };
     Manifest::parse("tools.yaml", TOOLS, &around).unwrap()
 }

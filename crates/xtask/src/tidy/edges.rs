@@ -134,12 +134,10 @@ fn may_see(member: &str) -> Option<fn(&str) -> bool> {
         "token-count" => Some(|_| false),
         "memory-core" => Some(|name| ["argument-check", "proto", "token-count"].contains(&name)),
         // What the model sees of a long conversation is decided by what memory keeps of it.
-        "planner-core" => {
-            Some(|name| {
-                ["approval-rule", "argument-check", "memory-core", "proto", "token-count"]
-                    .contains(&name)
-            })
-        }
+        "planner-core" => Some(|name| {
+            ["approval-rule", "argument-check", "memory-core", "proto", "token-count"]
+                .contains(&name)
+        }),
         // Pure but for the stack that its parser is given.
         "approval-rule" => Some(|name| name == "argument-check"),
         recall if recall.starts_with("recall-") => {

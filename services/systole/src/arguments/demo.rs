@@ -103,4 +103,6 @@ pub(crate) enum DemoTool {
         #[arg(long)]
         reason: String,
     },
+    /// An MCP server whose only tool writes down what it is told, for drills.
+    Mcp,
 }

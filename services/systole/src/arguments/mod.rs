@@ -37,7 +37,7 @@ pub(crate) use self::nodes::{
 pub(crate) use self::rehearse::{Rehearse, RehearseTask};
 pub(crate) use self::run::{ModelChoice, Run};
 pub(crate) use self::threads::{Approve, Cancel, Show, ThreadCommand, ThreadState, Threads};
-pub(crate) use self::tools::Tools;
+pub(crate) use self::tools::{Import, ImportMcp, ImportOpenapi, Tools, Written};
 
 /// Where threads lie unless somebody says otherwise.
 pub(crate) const USUAL_STORE: &str = ".systole/systole.db";

@@ -8,6 +8,7 @@ pub(crate) mod demo;
 pub(crate) mod dev;
 pub(crate) mod freeze;
 pub(crate) mod gateway;
+pub(crate) mod import;
 pub(crate) mod manual;
 pub(crate) mod memory;
 pub(crate) mod new;

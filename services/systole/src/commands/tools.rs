@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use super::dev::find;
 use super::{Context, print};
 use crate::agent_files::{
-    Disk, Files, LoadedTool, beside, load, load_manifest, load_rehearsal, missing_manifests,
-    named_manifests, required,
+    Disk, Files, LoadedTool, beside, document, load, load_manifest, load_rehearsal,
+    missing_manifests, named_manifests, required,
 };
 use crate::failure::{Exit, Failure};
 use crate::file_kind::{KINDS, Kind, kind};
@@ -114,7 +114,13 @@ impl Findings {
         };
         let variable = |name: &str| environment.text(name);
         // The file may be used where other variables are set.
-        let around = Surroundings { folder: &folder, variable: &variable, unset: Unset::StandIn };
+        let document = |path: &Path| document(&Disk, path);
+        let around = Surroundings {
+            folder: &folder,
+            variable: &variable,
+            unset: Unset::StandIn,
+            document: &document,
+        };
         match Manifest::parse(&name, &text, &around) {
             Ok(manifest) => {
                 self.tools = self.tools.saturating_add(manifest.tools.len());

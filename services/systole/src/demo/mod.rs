@@ -4,6 +4,7 @@
 //! - [`folder`]: what lies on disk · [`service`]: the service · [`control`]: starting and stopping it
 //! - [`tool`]: the commands behind the agent's tools · [`files`]: the agent, built in
 
+mod bookings;
 pub(crate) mod control;
 pub(crate) mod files;
 pub(crate) mod folder;

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::DIR;
 use super::control::{Birth, client, get, start, stop};
 use super::folder::Folder;
+use super::{DIR, bookings};
 use crate::arguments::{DemoTool, Scenario};
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
@@ -19,6 +19,9 @@ const REQUESTS: u32 = 5;
 
 /// Carries out one call.
 pub(crate) async fn run(tool: &DemoTool, environment: &Environment) -> Result<Exit, Failure> {
+    if let DemoTool::Mcp = tool {
+        return bookings::serve();
+    }
     let root = environment.text(DIR).ok_or_else(|| Failure::input(format!("{DIR} is not set")))?;
     let folder = Folder::at(PathBuf::from(root));
     match tool {
@@ -30,6 +33,7 @@ pub(crate) async fn run(tool: &DemoTool, environment: &Environment) -> Result<Ex
             let call = call.unwrap_or_else(|| "by-hand".to_owned());
             print_json(&restart(&folder, &call).await?)
         }
+        DemoTool::Mcp => Ok(Exit::Done),
     }
 }
 

@@ -13,7 +13,7 @@ use super::cells::{Cell, Hit, Role, Story};
 use super::people::People;
 use super::servers::Programs;
 use super::stage::{Found, Outcome, Stage};
-use super::world::{Node, Wanted};
+use super::world::{self, Node, Wanted};
 use crate::failure::Failure;
 use crate::follow::fold;
 
@@ -36,6 +36,9 @@ pub(crate) async fn run(
     load: Load,
     folder: PathBuf,
 ) -> Result<Outcome, Failure> {
+    if cell.story == Story::Servers {
+        world::with_server(&folder)?;
+    }
     let stage = Stage::open(programs, folder).await?;
     let mut found = Found::default();
     let wanted = if cell.hit == Hit::Killed { load.kills } else { 1 };
@@ -147,6 +150,7 @@ impl Round<'_> {
             }
             Story::Orders => client.send(&name("order"), self.threads).await,
             Story::Bookings => client.send(&name("hold"), self.threads).await,
+            Story::Servers => client.send(&name("pin"), self.threads).await,
             Story::Cancels => {
                 let places = client.send(&name("hold"), self.threads).await?;
                 self.cancel(&places).await?;

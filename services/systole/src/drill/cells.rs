@@ -44,6 +44,8 @@ pub(crate) enum Story {
     Signatures,
     /// Each looks and books, and a record that nobody can read comes in between.
     Poison,
+    /// Each books at once with a tool of an MCP server, which must not happen twice.
+    Servers,
 }
 
 impl fmt::Display for Story {
@@ -54,6 +56,7 @@ impl fmt::Display for Story {
             Self::Cancels => "cancels",
             Self::Signatures => "signatures",
             Self::Poison => "poison",
+            Self::Servers => "mcp",
         })
     }
 }
@@ -136,6 +139,14 @@ const RESULTS: [Point; 6] = [
     Point::BeforeAck,
     Point::AfterAck,
 ];
+/// The points of a worker whose calls an MCP server of its own carries out.
+const SERVING: [Point; 5] = [
+    Point::BeforeStart,
+    Point::AfterStart,
+    Point::Running,
+    Point::BeforeObservation,
+    Point::AfterObservation,
+];
 /// The points of a worker whose call a person agreed to.
 const SIGNING: [Point; 2] = [Point::BeforeStart, Point::AfterStart];
 /// Where standing still is worse than being gone.
@@ -157,6 +168,7 @@ pub(crate) fn all(only: Option<&str>) -> Vec<Cell> {
         killed(Role::Worker, Story::Bookings, &IRREVERSIBLE),
         killed(Role::Worker, Story::Bookings, &RESULTS),
         killed(Role::Worker, Story::Signatures, &SIGNING),
+        killed(Role::Worker, Story::Servers, &SERVING),
         killed(Role::Gateway, Story::Orders, &SAYING),
         killed(Role::Gateway, Story::Signatures, &SAYING),
         paused(Role::Planner, Story::Orders, &PLANNER_PAUSES),

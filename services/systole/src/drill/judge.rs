@@ -200,7 +200,7 @@ impl Told {
     fn input(&mut self, body: &InputBody) {
         if let InputBody::Message(message) = body {
             let words = message.text.split_once(' ');
-            let is_order = |word: &str| ["order", "hold", "sign"].contains(&word);
+            let is_order = |word: &str| ["order", "hold", "sign", "pin"].contains(&word);
             let name = words.filter(|(word, _)| is_order(word)).map(|(_, name)| name.to_owned());
             self.orders.extend(name);
         }

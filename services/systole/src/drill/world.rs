@@ -38,8 +38,13 @@ const MODEL: [&str; 5] = ["rehearse", "serve", "rehearsal.yaml", "--listen", "12
 const AGENT: &str = "name: clerk\nrole: You book what you are told.\nmodel: rehearsal\n\
                      tools: [look, book, sign, peek, turn]\n";
 
+const AGENT_FILE: &str = "agents/clerk/agent.yaml";
+
 const REHEARSAL: &str = "\
 rules:
+  - when: { last: user, user_matches: 'pin (\\w+)' }
+    say: I book it with the server.
+    calls: [{ tool: pin, arguments: { order: '{{user.1}}' } }]
   - when: { last: user, user_matches: 'hold (\\w+)' }
     say: I book it at once.
     calls: [{ tool: book, arguments: { order: '{{user.1}}' } }]
@@ -106,6 +111,16 @@ tools:
         - -c
         - 'mkdir turning || echo \"$0\" >> overlaps.log; echo \"$0\" >> effects.log; sleep 0.2; rmdir turning; echo \"turned $0\"'
         - '{order}'
+";
+
+/// What is added to the tools when an MCP server brings one.
+const SERVER: &str = "\
+sources:
+  - mcp: { command: [systole, demo-tool, mcp], instances: 4 }
+    tools:
+      pin:
+        effect: irreversible
+        timeout_ms: 8000
 ";
 
 /// The rehearsal of a model that takes about so long for its few words. They come one by one: a model
@@ -286,9 +301,20 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure
 }
 
 fn files(folder: &Path) -> Result<(), Failure> {
-    write(folder, "agents/clerk/agent.yaml", AGENT)?;
-    write(folder, "rehearsal.yaml", REHEARSAL)?;
-    write(folder, "tools.yaml", TOOLS)
+    let is_there = |name: &str| folder.join(name).exists();
+    for (name, text) in [(AGENT_FILE, AGENT), ("rehearsal.yaml", REHEARSAL), ("tools.yaml", TOOLS)]
+    {
+        if !is_there(name) {
+            write(folder, name, text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Files of a world whose worker starts an MCP server, for a folder that has none yet.
+pub(crate) fn with_server(folder: &Path) -> Result<(), Failure> {
+    write(folder, AGENT_FILE, &AGENT.replace("sign]", "sign, pin]"))?;
+    write(folder, "tools.yaml", &format!("{TOOLS}{SERVER}"))
 }
 
 /// The address of a NATS server of the drill.

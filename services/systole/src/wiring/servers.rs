@@ -29,7 +29,8 @@ use tokio::time::{Instant, sleep};
 use worker::{Worker, WorkerConfig};
 use working_redis::RedisMemory;
 
-use super::{ask, clock, host, ids, instance, planner_ports, tools_of, worker_ports};
+use super::tools::tools_of;
+use super::{ask, clock, host, ids, instance, planner_ports, worker_ports};
 use crate::agent_files::LoadedTool;
 use crate::arguments::Common;
 use crate::engine::{Engine, Ports};
@@ -235,9 +236,13 @@ impl Servers {
         environment: &Environment,
         metrics: worker::Metrics,
     ) -> Result<Worker, Failure> {
-        let (tools, contracts) = tools_of(loaded, environment, &Hands::Real, &self.ports)?;
+        let tools = tools_of(loaded, environment, &Hands::Real, &self.ports)?;
+        // The tools of a server that does not answer are offered as soon as it does.
+        if let Err(why) = tools.ask_servers().await {
+            tracing::warn!("{why}");
+        }
         let instance = instance(self.ports.ids.as_ref(), "worker");
-        let offer = Registration { worker: instance.clone(), tools: contracts };
+        let offer = Registration { worker: instance.clone(), tools: tools.contracts() };
         self.offer(offer, settings.bus.wait).await?;
         for freeze in self.ports.freezes.frozen().await? {
             let words = freeze.target.words();

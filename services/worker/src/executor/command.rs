@@ -26,6 +26,7 @@ use super::secrets::Secrets;
 use super::settings::ExecutorSettings;
 use super::{Ended, Executor, Job, NotStarted, Prepared};
 use capture::{Keep, capture};
+pub(super) use surroundings::{inherited, program as program_in};
 pub(super) use template::fill;
 use verdict::{End, verdict};
 

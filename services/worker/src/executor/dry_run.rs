@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Ended, Executor, Job, NotStarted, Output, Prepared, command, http};
+use super::{Ended, Executor, Job, NotStarted, Output, Prepared, command, http, mcp};
 
 /// Fills the tool's templates as a real attempt does, and starts nothing.
 pub struct DryRun {
@@ -27,6 +27,7 @@ impl DryRun {
         match &self.run {
             Run::Command(run) => command_words(run, &self.folder, arguments),
             Run::Http(run) => Ok(format!("send {}", http::words(run, arguments)?)),
+            Run::Mcp(run) => Ok(mcp::words(run, arguments)),
             Run::Builtin(run) => Ok(builtin_words(run, arguments)),
         }
     }
@@ -97,6 +98,7 @@ mod tests {
             folder: Path::new("/tools"),
             variable: &|_| None,
             unset: Unset::Problem,
+            document: &definitions::run::no_document,
         };
         let manifest = Manifest::parse("t.yaml", &text, &around).unwrap();
         DryRun::new(&manifest.tools[0].run, Path::new("/tools"))

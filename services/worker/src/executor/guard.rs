@@ -37,8 +37,12 @@ pub const SUBCOMMAND: &str = "guard";
 
 /// Word for the guard's first part.
 pub(crate) const WATCH: &str = "watch";
+/// Word for the guard of a server, whose standard input and output are one socket.
+pub(crate) const SERVE: &str = "serve";
 /// Word for its second part.
 const STAGE: &str = "stage";
+/// Word for the second part of a server's guard.
+const SERVER: &str = "server";
 
 /// Runs a guard; `args` are those after [`SUBCOMMAND`]. Call it from the main thread, before
 /// anything else is set up: the parent-death signal of the tool is bound to the calling thread,
@@ -48,8 +52,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let word = args.next();
     let word = word.as_deref().and_then(|word| word.to_str());
     let done = match word {
-        Some(WATCH) => watch::run(args),
-        Some(STAGE) => stage::run(args),
+        Some(WATCH) => watch::run(STAGE, args),
+        Some(SERVE) => watch::run(SERVER, args),
+        Some(STAGE) => stage::run(stage::Input::Given, args),
+        Some(SERVER) => stage::run(stage::Input::Output, args),
         Some(_) | None => return ExitCode::from(USAGE),
     };
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

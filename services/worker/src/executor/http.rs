@@ -4,7 +4,7 @@
 //! Until a connection stands, nothing began, and that is the only proof there is. What ends badly
 //! later leaves an effect open that may not be repeated: see [`verdict`].
 //!
-//! Reading order: [`address`] and [`plan`] make the request · [`reach`]: where it may go · [`exchange`] sends it and reads the
+//! Reading order: [`address`] and [`plan`] make the request · [`targets`] says whom it may go to · [`exchange`] sends it and reads the
 //! answer · [`kept`] bounds it · [`verdict`] and [`pick`] judge it · [`fetch`] and [`html`] are the
 //! builtin.
 
@@ -16,8 +16,8 @@ mod html;
 mod kept;
 mod pick;
 mod plan;
-mod reach;
 mod retry_after;
+mod targets;
 mod tls;
 mod verdict;
 
@@ -38,27 +38,30 @@ use retry_after::Wait;
 use verdict::Judge;
 
 pub(super) use fetch::FetchTool;
+pub(super) use headers::secret;
 pub(super) use plan::words;
+pub(super) use targets::Targets;
+pub(super) use tls::Tls;
 
 /// One HTTP tool.
 pub(super) struct HttpTool {
     run: HttpRun,
     places: Places,
-    tls: tls::Tls,
+    tls: Tls,
     wait: Arc<Wait>,
 }
 
 /// Where secrets are looked up.
-struct Places {
-    folder: PathBuf,
-    environment: std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString>,
+pub(super) struct Places {
+    pub(super) folder: PathBuf,
+    pub(super) environment: std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString>,
 }
 
 impl HttpTool {
     pub(super) fn new(run: &HttpRun, settings: &ExecutorSettings) -> Self {
         let folder = settings.manifest_folder.clone();
         let places = Places { folder, environment: settings.environment.clone() };
-        Self { run: run.clone(), places, tls: tls::Tls::default(), wait: Arc::default() }
+        Self { run: run.clone(), places, tls: Tls::default(), wait: Arc::default() }
     }
 }
 
@@ -71,6 +74,7 @@ impl Executor for HttpTool {
             request: plan.request,
             most: self.run.max_output_bytes,
             tls: self.tls.config(),
+            targets: Targets::of_file(&self.run.origin, self.run.private),
             judge: Judge::of_tool(&self.run, plan.secrets, job, Arc::clone(&self.wait)),
             is_page: false,
         }))
@@ -86,6 +90,7 @@ struct Ready {
     request: Request,
     most: u64,
     tls: rustls::ClientConfig,
+    targets: Targets,
     judge: Judge,
     /// Whether the answer is for reading, so that markup is in the way.
     is_page: bool,
@@ -104,14 +109,14 @@ impl Prepared for Ready {
     }
 
     async fn run(self: Box<Self>, deadline: Instant, cancel: CancellationToken) -> Ended {
-        let Self { request, most, tls, judge, is_page } = *self;
+        let Self { request, most, tls, targets, judge, is_page } = *self;
         let wire = Wire::default();
         let mut kept = Kept::new(most);
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Stop::Cancelled),
             () = sleep_until(deadline) => Err(Stop::Late),
-            answer = exchange::exchange(request, tls, &wire, &mut kept) => Ok(answer),
+            answer = exchange::exchange(request, (tls, targets), &wire, &mut kept) => Ok(answer),
         };
         match answer {
             Ok(answer) if is_page => fetch::page(&judge, answer, kept),

@@ -15,6 +15,7 @@ use super::command::CommandTool;
 use super::expand::ExpandTool;
 use super::files::{FileTool, Operation};
 use super::http::{FetchTool, HttpTool};
+use super::mcp::{McpServers, McpTool};
 use super::memory::{MemoryTool, ToolMemory};
 
 /// What executors need to know of the process they live in.
@@ -38,6 +39,8 @@ pub struct ExecutorSettings {
     pub artifacts: Option<Arc<dyn Artifacts>>,
     /// What `remember`, `recall` and `forget` work on; without it they answer that they cannot.
     pub memory: Option<ToolMemory>,
+    /// The MCP servers of this process; tools with equal servers share them.
+    pub mcp: McpServers,
 }
 
 /// The executor for one tool.
@@ -45,6 +48,7 @@ pub fn from_run(run: &Run, settings: &ExecutorSettings) -> Arc<dyn Executor> {
     match run {
         Run::Command(command) => Arc::new(CommandTool::new(command, settings)),
         Run::Http(http) => Arc::new(HttpTool::new(http, settings)),
+        Run::Mcp(run) => Arc::new(McpTool::new(run, settings)),
         Run::Builtin(builtin) => from_builtin(builtin, settings),
     }
 }

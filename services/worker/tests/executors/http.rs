@@ -48,7 +48,12 @@ fn definition(port: u16, effect: &str, http: &str, probe: &str) -> Tool {
          string, q: string, n: integer, o: object }}\n    run: {{ http: {http} }}\n{probe}"
     );
     let text = text.replace("PORT", &port.to_string());
-    let around = Surroundings { folder: folder.path(), variable: &|_| None, unset: Unset::Problem };
+    let around = Surroundings {
+        folder: folder.path(),
+        variable: &|_| None,
+        unset: Unset::Problem,
+        document: &definitions::run::no_document,
+    };
     let manifest = Manifest::parse("tools.yaml", &text, &around).unwrap();
     let environment = [("API_TOKEN".into(), TOKEN.into())].into();
     let settings = ExecutorSettings { environment, ..settings(folder.path()) };
@@ -488,10 +493,10 @@ async fn a_value_never_becomes_a_header() {
 }
 
 async fn fetch(url: &str) -> Ended {
-    fetch_from(url, true).await
+    fetch_as(url, true).await
 }
 
-async fn fetch_from(url: &str, private: bool) -> Ended {
+async fn fetch_as(url: &str, private: bool) -> Ended {
     let run = definitions::run::BuiltinRun {
         builtin: definitions::run::Builtin::FetchUrl,
         root: None,
@@ -519,7 +524,7 @@ async fn a_page_of_a_private_network_is_fetched_only_where_the_file_allows_it() 
     let server = Server::answering(answer("200 OK", "Content-Type: text/plain\r\n", "x")).await;
     for host in ["127.0.0.1", "localhost", "127.1", "[::ffff:127.0.0.1]"] {
         let url = format!("http://{host}:{}/", server.port);
-        let Ended::NotStarted(refused) = fetch_from(&url, false).await else { panic!("{url}") };
+        let Ended::NotStarted(refused) = fetch_as(&url, false).await else { panic!("{url}") };
         assert!(!refused.retryable && refused.why.contains("may not ask"), "{}", refused.why);
     }
     let metadata = fetch("http://169.254.169.254/latest/meta-data/").await;
@@ -543,4 +548,22 @@ async fn only_the_web_is_fetched_and_only_the_host_that_was_asked() {
     let reason = "the server answered 302 Found and points to http://169.254.169.254/, which was not \
                   followed: a tool talks to the host it names and to no other";
     assert_eq!(ended, failed("", reason, false));
+}
+
+#[tokio::test]
+async fn no_url_and_no_name_leads_to_this_machine_unless_the_file_allows_it() {
+    let server = Server::answering(answer("200 OK", "Content-Type: text/plain\r\n", "mine")).await;
+    let port = server.port;
+    for host in ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "0.0.0.0"]
+    {
+        let ended = fetch_as(&format!("http://{host}:{port}/"), false).await;
+        let Ended::NotStarted(NotStarted { why, retryable: false }) = ended else {
+            panic!("{host}: {ended:?}")
+        };
+        assert!(why.contains("is this machine, which the tool may not ask"), "{host}: {why}");
+    }
+    assert_eq!(server.seen(), Vec::<String>::new(), "nothing was sent");
+    let named =
+        tool(port, "read_only", "{ url: \"http://localhost:PORT/\" }").call(json!({})).await;
+    assert_eq!(named, done("mine"), "a file may name its own machine");
 }

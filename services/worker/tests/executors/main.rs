@@ -10,5 +10,6 @@ mod group;
 mod http;
 mod http_expand;
 mod http_server;
+mod mcp;
 mod remembering;
 mod support;

@@ -17,7 +17,8 @@ async fn call(store: &Arc<RecallMemory>, builtin: Builtin, arguments: Value) -> 
     let recall: Arc<dyn Recall> = Arc::<RecallMemory>::clone(store);
     let memory = Some(ToolMemory { recall, embedder: Arc::new(WordsOnly) });
     let settings = ExecutorSettings { memory, ..settings(Path::new("/")) };
-    let tool = from_run(&Run::Builtin(BuiltinRun { builtin, root: None, private: false }), &settings);
+    let tool =
+        from_run(&Run::Builtin(BuiltinRun { builtin, root: None, private: false }), &settings);
     run(&tool, arguments).await
 }
 

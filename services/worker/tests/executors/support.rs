@@ -14,7 +14,9 @@ use proto::tool::{Effect, Retry};
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use worker::executor::{Ended, Executor, ExecutorSettings, Job, NotStarted, Output, from_run};
+use worker::executor::{
+    Ended, Executor, ExecutorSettings, Job, McpServers, NotStarted, Output, from_run,
+};
 
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 pub(crate) const CALL: &str = "abc123xyz";
@@ -38,6 +40,7 @@ pub(crate) fn settings(folder: &Path) -> ExecutorSettings {
         clock: Arc::new(FixedClock),
         artifacts: None,
         memory: None,
+        mcp: McpServers::default(),
     }
 }
 

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod cancelling;
 #[cfg(test)]
+mod changing;
+#[cfg(test)]
 mod crashing;
 #[cfg(test)]
 mod delivering;

@@ -52,6 +52,8 @@ pub(crate) struct World {
 pub(crate) struct Running {
     pub(crate) shutdown: Shutdown,
     pub(crate) tasks: TaskSet,
+    /// What it serves.
+    pub(crate) tools: Tools,
 }
 
 pub(crate) fn contract(effect: Effect) -> ToolContract {
@@ -119,7 +121,7 @@ impl World {
         let clock = Arc::new(self.bus.clock(180_000));
         let ids = Arc::new(SeededIds::new(self.workers));
         let ports = WorkerPorts::of(&Arc::new(self.bus.handle(&name)), clock, ids);
-        let mut tools = Tools::new();
+        let tools = Tools::new();
         let probe: Option<Arc<dyn Executor>> = match self.probe.clone() {
             Some(probe) => Some(Arc::new(probe)),
             None => None,
@@ -130,11 +132,11 @@ impl World {
         tools.add(tool.with_policy(self.policy.clone(), ways.collect()));
         let freeze_lag = self.freeze_lag;
         let config = WorkerConfig { slots: 4, freeze_lag, ..WorkerConfig::new(name, "host") };
-        let worker = Worker::new(ports, tools, config);
+        let worker = Worker::new(ports, tools.clone(), config);
         let shutdown = Shutdown::new();
         let mut tasks = TaskSet::new();
         tasks.start("worker", worker.run(shutdown.clone()));
-        Running { shutdown, tasks }
+        Running { shutdown, tasks, tools }
     }
 
     pub(crate) fn call(&self, name: &str) -> ToolCall {

@@ -33,13 +33,21 @@ pub(super) fn environment(
     settings: &ExecutorSettings,
     job: &Job,
 ) -> BTreeMap<OsString, OsString> {
-    let allowed = ALWAYS.into_iter().chain(run.env.iter().map(String::as_str)).map(OsString::from);
-    let inherited = allowed.filter_map(|name| {
+    let named = run.env.iter().filter_map(|name| {
+        let name = OsString::from(name);
         let value = settings.environment.get(&name)?.clone();
         Some((name, value))
     });
     let own = ours(job).into_iter().map(|(name, value)| (name.into(), value.into()));
-    inherited.chain(own).collect()
+    inherited(&settings.environment).into_iter().chain(named).chain(own).collect()
+}
+
+/// What every process of a tool may see.
+pub(in crate::executor) fn inherited(
+    all: &BTreeMap<OsString, OsString>,
+) -> BTreeMap<OsString, OsString> {
+    let allowed = ALWAYS.into_iter().map(OsString::from);
+    allowed.filter_map(|name| all.get(&name).cloned().map(|value| (name, value))).collect()
 }
 
 /// Parts of names of variables whose values are secrets.
@@ -74,7 +82,7 @@ fn ours(job: &Job) -> [(&'static str, String); 6] {
 
 /// The file to execute: our own for `systole`, a path relative to the manifest's folder for one
 /// with a `/`, else the first match in the tool's `PATH`.
-pub(super) fn program(
+pub(in crate::executor) fn program(
     name: &str,
     settings: &ExecutorSettings,
     path: Option<&OsString>,

@@ -16,8 +16,17 @@ use rustix::stdio::dup2_stdin;
 use super::watch::control;
 use super::wire::{Release, Report};
 
+/// What a tool reads on its standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    /// What comes with the release.
+    Given,
+    /// The socket that is its standard output too: it is a server that is talked with.
+    Output,
+}
+
 /// Waits for the release on standard input, then becomes the tool; returns when it could not.
-pub(super) fn run(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
+pub(super) fn run(from: Input, mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
     let parent = args.next();
     let mut guard = control()?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -28,14 +37,18 @@ pub(super) fn run(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
     }
     // A guard that closes its socket wants nothing to begin.
     let Ok(release) = Release::read(&mut guard) else { return Ok(()) };
-    let report = become_tool(args, &release.input);
+    let report = become_tool(args, from, &release.input);
     tell(&mut guard, &report)
 }
 
 /// Returns only on failure.
-fn become_tool(mut args: impl Iterator<Item = OsString>, input: &[u8]) -> Report {
+fn become_tool(mut args: impl Iterator<Item = OsString>, from: Input, input: &[u8]) -> Report {
     let program = args.next().unwrap_or_default();
-    if let Err(error) = offer_input(input).and_then(|()| no_core_dump()) {
+    let offered = match from {
+        Input::Given => offer_input(input),
+        Input::Output => dup2_stdin(io::stdout().as_fd()).map_err(io::Error::from),
+    };
+    if let Err(error) = offered.and_then(|()| no_core_dump()) {
         return Report::refused("the process could not be prepared", &error);
     }
     let error = Command::new(&program).args(args).exec();

@@ -14,8 +14,8 @@ use rustix::process::{
     set_child_subreaper, waitid, waitpgid,
 };
 
+use super::SUBCOMMAND;
 use super::wire::{Release, Report};
-use super::{STAGE, SUBCOMMAND};
 
 /// What can happen to an attempt.
 enum Event {
@@ -32,11 +32,11 @@ enum Event {
 }
 
 /// Guards one attempt until it is over; standard input is the socket to the worker.
-pub(super) fn run(args: impl Iterator<Item = OsString>) -> io::Result<()> {
+pub(super) fn run(stage: &str, args: impl Iterator<Item = OsString>) -> io::Result<()> {
     let mut worker = control()?;
     // Orphans of the group become children of this process, which can then wait for their end.
     set_child_subreaper(Some(getpid()))?;
-    let stage = match Stage::start(args) {
+    let stage = match Stage::start(stage, args) {
         Ok(stage) => stage,
         Err(error) => {
             let refused = Report::refused("the process could not be made", &error);
@@ -75,10 +75,10 @@ struct Stage {
 }
 
 impl Stage {
-    fn start(args: impl Iterator<Item = OsString>) -> io::Result<Self> {
+    fn start(stage: &str, args: impl Iterator<Item = OsString>) -> io::Result<Self> {
         let (socket, its_end) = UnixStream::pair()?;
         let child = Command::new("/proc/self/exe")
-            .args([SUBCOMMAND, STAGE, &id().to_string()])
+            .args([SUBCOMMAND, stage, &id().to_string()])
             .args(args)
             .stdin(OwnedFd::from(its_end))
             .process_group(0)

@@ -86,6 +86,7 @@ mod tests {
             result: Pick::Whole,
             success: Vec::new(),
             max_output_bytes: 1000,
+            private: false,
             is_probe: false,
         }
     }

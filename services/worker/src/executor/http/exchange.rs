@@ -11,7 +11,7 @@ use reqwest::{Client, Method, Response, StatusCode, Url, redirect, retry};
 use tower::util::MapResponseLayer;
 
 use super::kept::Kept;
-use super::reach::{Names, OutOfReach, Reach};
+use super::targets::{self, Targets};
 
 /// How often a server may send us on to another place of its own.
 const MOST_REDIRECTS: u32 = 5;
@@ -22,8 +22,6 @@ pub(super) struct Request {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Vec<u8>>,
-    /// How far it may go.
-    pub(super) reach: Reach,
 }
 
 /// Whether a connection stood, after which a server may have seen the request.
@@ -85,17 +83,17 @@ pub(super) struct Head {
 /// Sends `request`; follows a server that sends a `GET` on to another place of its own.
 pub(super) async fn exchange(
     mut request: Request,
-    tls: rustls::ClientConfig,
+    (tls, targets): (rustls::ClientConfig, Targets),
     wire: &Wire,
     kept: &mut Kept,
 ) -> Answer {
-    let client = match client(tls, wire, request.reach) {
+    let client = match client(tls, &targets, wire) {
         Ok(client) => client,
         Err(error) => return Answer::NotConnected { why: told(error), may_pass: false },
     };
     let mut redirects = 0;
     loop {
-        if let Some(why) = request.reach.problem(&request.url) {
+        if let Err(why) = targets.check(&request.url) {
             return Answer::NotConnected { why, may_pass: false };
         }
         let response = match send(&client, &request).await {
@@ -115,15 +113,19 @@ pub(super) async fn exchange(
 
 /// A client for one attempt: no pool, so that no request meets a connection that is dying; no
 /// retries, so that nothing is sent twice; no proxy, so that the host is the one that was named.
-fn client(tls: rustls::ClientConfig, wire: &Wire, reach: Reach) -> Result<Client, reqwest::Error> {
+fn client(
+    tls: rustls::ClientConfig,
+    targets: &Targets,
+    wire: &Wire,
+) -> Result<Client, reqwest::Error> {
     let wire = wire.clone();
     Client::builder()
         .tls_backend_preconfigured(tls)
-        .dns_resolver(Names(reach))
         .redirect(redirect::Policy::none())
         .retry(retry::never())
         .pool_max_idle_per_host(0)
         .no_proxy()
+        .dns_resolver(targets.clone())
         .referer(false)
         .connector_layer(MapResponseLayer::new(move |connection| {
             wire.stand();
@@ -143,7 +145,7 @@ async fn send(client: &Client, request: &Request) -> Result<Response, reqwest::E
 }
 
 fn failed(error: reqwest::Error, wire: &Wire, url: &Url) -> Answer {
-    let may_pass = !has_cause::<rustls::Error>(&error) && !has_cause::<OutOfReach>(&error);
+    let may_pass = !is_tls(&error) && !targets::is_refusal(&error);
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or_default();
     let told = told(error);
@@ -154,12 +156,11 @@ fn failed(error: reqwest::Error, wire: &Wire, url: &Url) -> Answer {
     }
 }
 
-/// Whether it was caused by what will not pass in a moment: a server that cannot prove who it is, or a
-/// name that leads where the tool may not go.
-fn has_cause<C: Error + 'static>(error: &reqwest::Error) -> bool {
+/// A server that cannot prove who it is will not be able to in a moment.
+fn is_tls(error: &reqwest::Error) -> bool {
     let mut next: Option<&(dyn Error + 'static)> = error.source();
     while let Some(error) = next {
-        if error.is::<C>() {
+        if error.is::<rustls::Error>() {
             return true;
         }
         // An error of the system that wraps another does not name it as its source.

@@ -9,10 +9,9 @@ use reqwest::{Method, Url};
 use super::super::{Ended, Executor, Job, NotStarted, Output, Prepared};
 use super::exchange::{Answer, Head, Request};
 use super::kept::Kept;
-use super::reach::Reach;
 use super::retry_after::Wait;
 use super::verdict::Judge;
-use super::{Ready, headers, html, refused, tls};
+use super::{Ready, Targets, headers, html, refused, tls};
 
 /// Bytes of a page that are kept. Markup takes most of a page.
 const MOST_KEPT: u64 = 4 * 1024 * 1024;
@@ -20,16 +19,15 @@ const ACCEPT: &str = "text/html, text/plain, application/json, */*;q=0.5";
 
 /// Fetches pages.
 pub(in super::super) struct FetchTool {
-    reach: Reach,
     tls: tls::Tls,
     wait: Arc<Wait>,
+    private: bool,
 }
 
 impl FetchTool {
-    /// Pages of the Internet, and of private networks where the tool's file allows it.
+    /// `private`: whether pages of private networks may be read.
     pub(in super::super) fn new(private: bool) -> Self {
-        let reach = if private { Reach::Private } else { Reach::Public };
-        Self { reach, tls: tls::Tls::default(), wait: Arc::default() }
+        Self { tls: tls::Tls::default(), wait: Arc::default(), private }
     }
 }
 
@@ -45,10 +43,10 @@ impl Executor for FetchTool {
                 url,
                 headers: headers::ours(ACCEPT),
                 body: None,
-                reach: self.reach,
             },
             most: MOST_KEPT,
             tls: self.tls.config(),
+            targets: Targets::of_model(self.private),
             judge: Judge::of_page(job, Arc::clone(&self.wait)),
             is_page: true,
         }))

@@ -73,7 +73,7 @@ fn value(text: &str, name: &str) -> Result<HeaderValue, String> {
     })
 }
 
-fn secret(from: &SecretPlace, places: &Places) -> Result<String, String> {
+pub(in crate::executor) fn secret(from: &SecretPlace, places: &Places) -> Result<String, String> {
     let (text, place) = match from {
         SecretPlace::Env(name) => {
             let found = places.environment.get(&OsString::from(name));

@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use super::super::Job;
 use super::exchange::Request;
-use super::reach::Reach;
 use super::{Places, address, headers};
 
 /// A request, and the secrets in it.
@@ -29,8 +28,7 @@ pub(super) fn plan(run: &HttpRun, places: &Places, job: &Job) -> Result<Plan, St
     if body.is_some() && !headers.map.contains_key(CONTENT_TYPE) {
         headers.map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
-    let reach = Reach::of_file(&url);
-    let request = Request { method: method(run.method), url, headers: headers.map, body, reach };
+    let request = Request { method: method(run.method), url, headers: headers.map, body };
     Ok(Plan { request, secrets: headers.secrets })
 }
 

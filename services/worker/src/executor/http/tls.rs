@@ -7,11 +7,11 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 
 /// The trust of this machine, read when it is first needed and kept: reading it costs milliseconds.
 #[derive(Debug, Default)]
-pub(super) struct Tls(OnceLock<ClientConfig>);
+pub(in crate::executor) struct Tls(OnceLock<ClientConfig>);
 
 impl Tls {
     /// The settings for a client; cheap but for the first time.
-    pub(super) fn config(&self) -> ClientConfig {
+    pub(in crate::executor) fn config(&self) -> ClientConfig {
         self.0.get_or_init(trusting).clone()
     }
 }
