@@ -72,24 +72,9 @@ pub(crate) fn all() -> Vec<(String, String)> {
         let started = Sequence(5);
         all.push((format!("live_notice.{name}"), text(&LiveNotice { started, turn: 2, notice })));
     }
-    let (deadline, next) = (Deadline::Call, Next::CallClosed);
-    all.push((
-        "event.deadline_passed".into(),
-        text(&placed(Event::DeadlinePassed {
-            deadline,
-            next,
-            turn: None,
-            tool_call_id: Some(call_id()),
-        })),
-    ));
-    for (name, event) in waits() {
+    for (name, event) in unrecorded() {
         all.push((format!("event.{name}"), text(&placed(event))));
     }
-    let (channel, delta) = (Channel::Text, "art".to_owned());
-    all.push((
-        "event.delta_of_draft".into(),
-        text(&placed(Event::Delta { turn: 2, channel, offset: 7, delta, draft: true })),
-    ));
     let profiled = Agent { profile: Some(Profile::LlamaCpp), ..agent() };
     all.push(("agent.profiled".into(), text(&profiled)));
     all.push(("hint.cancel_call".into(), text(&Hint::CancelCall { tool_call_id: call_id() })));
@@ -97,11 +82,20 @@ pub(crate) fn all() -> Vec<(String, String)> {
     all
 }
 
-fn waits() -> [(&'static str, Event); 2] {
+fn unrecorded() -> [(&'static str, Event); 4] {
+    let (deadline, next) = (Deadline::Call, Next::CallClosed);
+    let tool_call_id = Some(call_id());
+    let passed = Event::DeadlinePassed { deadline, next, turn: None, tool_call_id };
     let (because, at_most_ms) = ("the endpoint is busy".to_owned(), Some(500));
     let waiting = Event::Waiting { turn: 2, because, at_most_ms };
     let because = "Qdrant does not answer".to_owned();
-    [("waiting", waiting), ("without_memory", Event::WithoutMemory { turn: 2, because })]
+    let (channel, delta) = (Channel::Text, "art".to_owned());
+    [
+        ("deadline_passed", passed),
+        ("waiting", waiting),
+        ("without_memory", Event::WithoutMemory { turn: 2, because }),
+        ("delta_of_draft", Event::Delta { turn: 2, channel, offset: 7, delta, draft: true }),
+    ]
 }
 
 fn text<T: Serialize>(value: &T) -> String {

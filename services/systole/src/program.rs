@@ -11,8 +11,8 @@ use crate::arguments::{
 };
 use crate::bench::{command, model, part};
 use crate::commands::{
-    Context, agents, approve, cancel, clients, demo, dev, freeze, gateway, import, manual, memory, new,
-    planner, rehearse, run, show, threads, tools, worker,
+    Context, agents, approve, cancel, clients, demo, dev, freeze, gateway, import, manual, memory,
+    new, planner, rehearse, run, show, threads, tools, worker,
 };
 use crate::demo::{service, tool};
 use crate::doctor::command as doctor;

@@ -39,14 +39,9 @@ pub(crate) async fn serve(
     let connected =
         process.unless_asked(Servers::connect(&settings.bus, "worker", &switch)).await?;
     let Some(servers) = connected else { return Ok(Exit::Interrupted) };
-<<<<<<< HEAD
     let servers = servers.skewed(skew).remembering(&context.common);
-    let worker = servers.worker(settings, tools, &context.environment, metrics).await?;
-=======
-    let servers = servers.skewed(skew);
     let worker = servers.worker(settings, tools, &context.environment, metrics);
     let Some(worker) = process.unless_asked(worker).await? else { return Ok(Exit::Interrupted) };
->>>>>>> 06e1b4e (Lost tails: late decisions are void whatever number they took; fewer reads; old states are removed)
     servers.guard(&process.health);
     let shutdown = Shutdown::new();
     let stopping = shutdown.clone();

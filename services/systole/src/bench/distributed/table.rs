@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn every_number_has_its_place() {
-        expect![[r#"
+        expect![[r"
             2 cores, load 0.00, 0 syncs/s of 4 KiB, one after another
 
             one thread  run p50  run p99  call p50  call p99
@@ -287,7 +287,7 @@ mod tests {
             replies that stream  chunks/s  of wanted  heard/s  publishes/s
             1000 at 50 chunks/s     49900       1.00    49890        25000
               1000: planner 50 % of a core, 80 MB
-        "#]]
+        "]]
         .assert_eq(&table(&report()));
     }
 }

@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn every_block_has_its_text_its_tokens_and_where_it_may_its_colour() {
         let plain = as_text(&shown(), Palette::new(false));
-        expect![[r#"
+        expect![[r"
             request of run 1, turn 2 to m: about 18 tokens of 1,000 allowed
               its provider counted 1,234
               the first 80 % are those of the turn before
@@ -313,7 +313,7 @@ mod tests {
 
             ── reminder (3 tokens)
             Be brief.
-        "#]]
+        "]]
         .assert_eq(&plain);
         let coloured = as_text(&shown(), Palette::new(true));
         for part in ["\u{1b}[36mYou dig.\u{1b}[0m\n\u{1b}[36mDeep.", "\u{1b}[33m[user] Dig."] {
