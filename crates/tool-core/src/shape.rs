@@ -2,8 +2,11 @@
 
 mod bidi; // directions that stay open
 mod cut; // where a text may be cut
+mod form; // what a tool's file wants to see
 
 use crate::redact::Redactor;
+
+pub use form::{Form, Part};
 
 /// Characters that a token stands for, roughly.
 const CHARS_PER_TOKEN: usize = 4;
@@ -30,8 +33,8 @@ pub struct Shaped {
     pub full: Option<String>,
 }
 
-/// Shapes an output to a budget of tokens.
-pub fn shape(raw: Raw<'_>, redactor: &Redactor, budget_tokens: u32) -> Shaped {
+/// Shapes an output to a budget of tokens, in the form that is wanted where it is too long.
+pub fn shape(raw: Raw<'_>, redactor: &Redactor, budget_tokens: u32, form: &Form) -> Shaped {
     let (text, broken) = readable(raw);
     let text = redactor.redact(&text);
     let tokens = usize::try_from(budget_tokens).unwrap_or(usize::MAX);
@@ -40,8 +43,15 @@ pub fn shape(raw: Raw<'_>, redactor: &Redactor, budget_tokens: u32) -> Shaped {
     if text.len() <= most {
         return Shaped { content: joined(&notes, &bidi::closed(&text)), full: None };
     }
-    let content = joined(&notes, &excerpt(&text, most));
-    Shaped { content, full: Some(text) }
+    let content = match form.chosen(&text) {
+        Some(chosen) => {
+            let errors = told_errors(&chosen.left_out, most / 4);
+            let room = most.saturating_sub(errors.len());
+            format!("{errors}{}", fitted(&chosen.text, room, form.part))
+        }
+        None => fitted(&text, most, form.part),
+    };
+    Shaped { content: joined(&notes, &content), full: Some(text) }
 }
 
 /// An answer's own words before the tool's output.
@@ -114,21 +124,36 @@ fn notes(raw: Raw<'_>, broken: usize) -> String {
     notes.join("\n")
 }
 
-/// Error lines of the part left out, then head and tail; about `most` bytes.
-fn excerpt(text: &str, most: usize) -> String {
-    let (head, rest) = cut::head(text, most.saturating_mul(3) / 8);
-    let (middle, tail) = cut::tail(rest, most.saturating_mul(3) / 8);
-    let errors = error_lines(middle, most / 4);
-    let mut parts = Vec::new();
-    if !errors.is_empty() {
-        parts.push(format!("[Lines about errors from the part left out:]\n{errors}\n"));
-    }
+fn fitted(text: &str, most: usize, part: Part) -> String {
+    if text.len() <= most { bidi::closed(text) } else { excerpt(text, most, part) }
+}
+
+/// Error lines of the part left out, then what is kept of the ends; about `most` bytes.
+fn excerpt(text: &str, most: usize, part: Part) -> String {
+    let ends = most.saturating_mul(3) / 4;
+    let (first, last) = match part {
+        Part::Both => (ends / 2, ends / 2),
+        Part::Head => (ends, 0),
+        Part::Tail => (0, ends),
+    };
+    let (head, rest) = cut::head(text, first);
+    let (middle, tail) = cut::tail(rest, last);
     let all = text.chars().count();
     let out = middle.chars().count();
-    parts.push(bidi::closed(head));
-    parts.push(format!("\n[... {out} of {all} characters left out ...]\n"));
+    let mut parts = vec![told_errors(middle, most / 4), bidi::closed(head)];
+    let before = if head.is_empty() { "" } else { "\n" };
+    parts.push(format!("{before}[... {out} of {all} characters left out ...]\n"));
     parts.push(bidi::closed(tail));
     parts.concat()
+}
+
+/// What a part that is left out says of errors.
+fn told_errors(left_out: &str, most: usize) -> String {
+    let errors = error_lines(left_out, most);
+    if errors.is_empty() {
+        return errors;
+    }
+    format!("[Lines about errors from the part left out:]\n{errors}\n")
 }
 
 /// The first lines of `text` that speak of errors, together at most `most` bytes.
@@ -172,11 +197,32 @@ mod tests {
 
     fn shaped(bytes: &[u8], tokens: u32) -> Shaped {
         let total = u64::try_from(bytes.len()).unwrap();
-        shape(Raw { bytes, total }, &Redactor::standard(), tokens)
+        shape(Raw { bytes, total }, &Redactor::standard(), tokens, &Form::default())
     }
 
     fn check(bytes: &[u8], tokens: u32, expected: &Expect) {
         expected.assert_eq(&shaped(bytes, tokens).content);
+    }
+
+    #[test]
+    fn the_end_that_is_wanted_is_kept_and_errors_are_told_all_the_same() {
+        let text: String = (0..200)
+            .map(|line| if line == 100 { "error 100\n".into() } else { format!("{line}\n") })
+            .collect();
+        let raw = Raw { bytes: text.as_bytes(), total: 0 };
+        let of = |part| {
+            let form = Form { part, ..Form::default() };
+            shape(raw, &Redactor::standard(), 30, &form).content
+        };
+        let (head, tail) = (of(Part::Head), of(Part::Tail));
+        assert!(head.contains("\n0\n1\n") && !head.contains("199"), "{head}");
+        assert!(tail.ends_with("198\n199\n") && !tail.contains("\n0\n"), "{tail}");
+        for told in [&head, &tail] {
+            assert!(told.contains("error 100") && told.len() < 200, "{told}");
+        }
+        let form = Form { rows: Some(3), ..Form::default() };
+        let rows = shape(raw, &Redactor::standard(), 30, &form).content;
+        assert!(rows.contains("error 100") && rows.ends_with("0\n99\n199"), "{rows}");
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Case<'_> {
         }
         let raw = shape::Raw { bytes: &over.output.bytes, total: over.output.total };
         let tokens = self.tool.contract.result_tokens;
-        let shaped = shape::shape(raw, &self.shared.config.redactor, tokens);
+        let shaped = shape::shape(raw, &self.shared.config.redactor, tokens, &self.tool.form);
         let answer = self.evaluated(answer, &over.output.bytes).await;
         let words = self.shared.config.redactor.redact(&answer.content);
         let mut content = shape::compose(&words, &shaped.content);

@@ -5,12 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use argument_check::{ArgumentCheck, BadSchema, describe};
-use definitions::policy::Policy;
+use definitions::policy::{self, Policy, Shaping};
 use futures_util::future::join_all;
 use proto::call::ToolCall;
 use proto::ids::ToolName;
 use proto::tool::ToolContract;
 use tokio::sync::{Semaphore, watch};
+use tool_core::shape::{Form, Part};
 
 use crate::breaker::BreakerView;
 use crate::executor::{Executor, McpSource};
@@ -22,6 +23,8 @@ pub struct Tool {
     pub(crate) executor: Arc<dyn Executor>,
     pub(crate) probe: Option<Arc<dyn Executor>>,
     pub(crate) policy: Policy,
+    /// How its results are shortened.
+    pub(crate) form: Form,
     /// Other ways to run it, in the order in which they are tried.
     pub(crate) fallbacks: Vec<Arc<dyn Executor>>,
     check: ArgumentCheck,
@@ -52,6 +55,7 @@ impl Tool {
             executor,
             probe,
             policy: Policy::default(),
+            form: Form::default(),
             fallbacks: Vec::new(),
             check,
             result,
@@ -65,6 +69,7 @@ impl Tool {
     pub fn with_policy(mut self, policy: Policy, fallbacks: Vec<Arc<dyn Executor>>) -> Self {
         let here = policy.concurrency.per_worker.and_then(|most| usize::try_from(most).ok());
         self.slots = here.map(|most| Arc::new(Semaphore::new(most.max(1))));
+        self.form = form_of(&policy.shaping);
         (self.policy, self.fallbacks) = (policy, fallbacks);
         self
     }
@@ -86,6 +91,16 @@ impl Tool {
     pub(crate) fn problems(&self, call: &ToolCall) -> Option<String> {
         self.check.check(&call.arguments).err().map(|problems| describe(&problems))
     }
+}
+
+fn form_of(shaping: &Shaping) -> Form {
+    let part = match shaping.part {
+        policy::Part::Both => Part::Both,
+        policy::Part::Head => Part::Head,
+        policy::Part::Tail => Part::Tail,
+    };
+    let rows = shaping.rows.and_then(|rows| usize::try_from(rows).ok());
+    Form { keep: shaping.keep.clone(), rows, part }
 }
 
 /// All tools of a worker, by name. Copies share them: a source of tools may replace one while the

@@ -121,3 +121,21 @@ fn an_unknown_tool_is_an_observation() {
     assert_eq!(observation["code"], "unknown_tool", "{observation}");
     ended.answer();
 }
+
+#[test]
+fn a_long_result_is_shortened_as_the_tool_file_says() {
+    let home = Home::new();
+    let script = "seq -f '{\\\"id\\\":%g,\\\"words\\\":\\\"long long long\\\"}' -s, 1 200";
+    let argv = format!(
+        "[\"/bin/sh\", \"-c\", \"printf '{{\\\"status\\\":\\\"up\\\",\\\"items\\\":['; {script}; printf ']}}'\"]"
+    );
+    let more = "    result_tokens: 60\n    shape: { keep: [/status, /items/*/id], rows: 3 }\n";
+    with_tool(&home, &command(&argv, "read_only", more), "{}");
+    let ended = home.run(["run", "agent.yaml", "go", "--json"]);
+    let observation = ended.observation_of("probe");
+    let content = observation["content"].as_str().unwrap();
+    for part in ["[Kept of the result: /status, /items/*/id.]", "[items: 3 of 200 items shown]"] {
+        assert!(content.contains(part), "{content}");
+    }
+    assert!(content.contains(r#"{"items":[{"id":1},{"id":100},{"id":200}],"status":"up"}"#), "{content}");
+}
