@@ -34,6 +34,12 @@ pub(crate) enum Memory {
         after_help = "Example:\n  systole memory ingest docs/ --collection handbook --version 2"
     )]
     Ingest(MemoryIngest),
+    /// Measures how well memory does on conversations with questions, as JSON lines; docs/memory.md has
+    /// the format. No model judges.
+    #[command(
+        after_help = "Examples:\n  systole memory eval conversations.jsonl\n  systole memory eval --generate 20 --seed 1"
+    )]
+    Eval(MemoryEval),
     /// Makes vectors anew, after another embedder was chosen.
     #[command(after_help = "Example:\n  systole memory reindex")]
     Reindex(MemoryPlace),
@@ -51,6 +57,7 @@ impl Memory {
             | Self::Ingest(MemoryIngest { place, .. })
             | Self::Export(place)
             | Self::Reindex(place) => place.json,
+            Self::Eval(asked) => asked.json,
         }
     }
 }
@@ -145,6 +152,26 @@ pub(crate) struct MemoryIngest {
     /// Where.
     #[command(flatten)]
     pub(crate) place: MemoryPlace,
+}
+
+/// `systole memory eval`.
+#[derive(Debug, Args)]
+pub(crate) struct MemoryEval {
+    /// Conversations and questions as JSON lines; `-` is standard input. Without a file, some are made.
+    #[arg(value_name = "FILE", conflicts_with = "generate")]
+    pub(crate) file: Option<PathBuf>,
+    /// Makes so many conversations.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) generate: Option<u64>,
+    /// Which ones: the same seed makes the same.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Prints the conversations and measures nothing.
+    #[arg(long)]
+    pub(crate) lines: bool,
+    /// As one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 fn edition(text: &str) -> Result<Edition, String> {

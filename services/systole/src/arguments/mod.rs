@@ -29,7 +29,7 @@ pub(crate) use self::drill::Drill;
 pub(crate) use self::files::{Agents, FileCommand, New};
 pub(crate) use self::freeze::{Freeze, Thaw};
 pub(crate) use self::memory::{
-    Memory, MemoryFind, MemoryForget, MemoryIngest, MemoryList, MemoryOne, MemoryPlace,
+    Memory, MemoryEval, MemoryFind, MemoryForget, MemoryIngest, MemoryList, MemoryOne, MemoryPlace,
 };
 pub(crate) use self::nodes::{
     BusFlags, DoctorFlags, GatewayFlags, Given, NodeCommand, PlannerFlags, WorkerFlags,

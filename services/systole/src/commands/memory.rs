@@ -1,5 +1,6 @@
 //! `systole memory`: what is remembered, why, and how it is forgotten.
 
+mod eval;
 mod forget;
 mod ingest;
 mod passages;
@@ -34,6 +35,7 @@ pub(crate) async fn memory(context: &Context, asked: &Memory) -> Result<Exit, Fa
         Memory::Export(place) => export(context, place).await,
         Memory::Forget(asked) => forget::forget(context, asked).await,
         Memory::Ingest(asked) => ingest::ingest(context, asked).await,
+        Memory::Eval(asked) => eval::eval(context, asked).await,
         Memory::Reindex(place) => ingest::reindex(context, place).await,
     }
 }
