@@ -283,7 +283,7 @@ mod tests {
         expect![[r"
             [The tool wrote 1073741824 bytes; 4 of them were kept.]
             aaaa"]]
-        .assert_eq(&shape(raw, &Redactor::standard(), 300).content);
+        .assert_eq(&shape(raw, &Redactor::standard(), 300, &Form::default()).content);
     }
 
     #[test]

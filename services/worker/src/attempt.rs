@@ -157,7 +157,11 @@ impl Case<'_> {
         let (end, output) = split(ended.unwrap_or(Ended::TimedOut { output: Output::default() }));
         let raw = shape::Raw { bytes: &output.bytes, total: output.total };
         let tokens = self.tool.contract.result_tokens;
-        Probed::from_end(&end, shape::shape(raw, &self.shared.config.redactor, tokens, &shape::Form::default()).content)
+        Probed::from_end(
+            &end,
+            shape::shape(raw, &self.shared.config.redactor, tokens, &shape::Form::default())
+                .content,
+        )
     }
 
     pub(crate) fn attempt_of(&self, number: u32) -> Attempt {

@@ -43,6 +43,10 @@ fn stand_ins(home: &Home, example: &str) {
         let name = part.split('"').next().unwrap();
         make_executable(&home.path().join(name), "#!/bin/sh\n");
     }
+    if example.contains("./shop.yaml") {
+        let shop = root().join("crates/definitions/fixtures/shop.yaml");
+        fs::copy(shop, home.path().join("shop.yaml")).unwrap();
+    }
     let names = example.lines().find_map(|line| line.strip_prefix("tools: ["));
     let names = names.map(|names| names.trim_end_matches(']')).unwrap_or_default();
     let tools = names.split(", ").filter(|name| !name.is_empty()).map(|name| {

@@ -137,5 +137,8 @@ fn a_long_result_is_shortened_as_the_tool_file_says() {
     for part in ["[Kept of the result: /status, /items/*/id.]", "[items: 3 of 200 items shown]"] {
         assert!(content.contains(part), "{content}");
     }
-    assert!(content.contains(r#"{"items":[{"id":1},{"id":100},{"id":200}],"status":"up"}"#), "{content}");
+    assert!(
+        content.contains(r#"{"items":[{"id":1},{"id":100},{"id":200}],"status":"up"}"#),
+        "{content}"
+    );
 }

@@ -46,25 +46,30 @@ impl Form {
     }
 
     fn of_json(&self, whole: Value) -> Option<Chosen> {
-        let paths: Vec<Vec<&str>> = self.keep.iter().map(|path| segments(path)).collect();
-        let kept = if paths.is_empty() { Some(whole.clone()) } else { kept(&whole, &paths) };
         let mut notes = Vec::new();
-        let value = match kept {
-            // Better all of it than nothing.
-            None => {
-                notes.push(format!("[Nothing of it lies at {}.]", self.keep.join(", ")));
-                whole.clone()
-            }
-            Some(kept) => {
-                if kept != whole {
-                    notes.push(format!("[Kept of the result: {}.]", self.keep.join(", ")));
-                }
-                kept
-            }
-        };
-        let value = self.rows.map_or(value.clone(), |rows| fewer(value, rows, &mut notes));
+        let mut value = self.only_kept(whole, &mut notes);
+        if let Some(rows) = self.rows {
+            value = fewer(value, rows, &mut notes);
+        }
         let chosen = || format!("{}\n{value}", notes.join("\n"));
         (!notes.is_empty()).then(|| Chosen { text: chosen(), left_out: String::new() })
+    }
+
+    /// The parts at the paths; all of it where there is nothing, for that is better than nothing.
+    fn only_kept(&self, whole: Value, notes: &mut Vec<String>) -> Value {
+        if self.keep.is_empty() {
+            return whole;
+        }
+        let paths: Vec<Vec<&str>> = self.keep.iter().map(|path| segments(path)).collect();
+        match kept(&whole, &paths) {
+            None => notes.push(format!("[Nothing of it lies at {}.]", self.keep.join(", "))),
+            Some(kept) if kept != whole => {
+                notes.push(format!("[Kept of the result: {}.]", self.keep.join(", ")));
+                return kept;
+            }
+            Some(_) => {}
+        }
+        whole
     }
 }
 
@@ -90,9 +95,9 @@ fn kept(value: &Value, paths: &[Vec<&str>]) -> Option<Value> {
     };
     match value {
         Value::Object(fields) => {
-            let found = fields.iter().filter_map(|(name, child)| {
-                below(name, child).map(|child| (name.clone(), child))
-            });
+            let found = fields
+                .iter()
+                .filter_map(|(name, child)| below(name, child).map(|child| (name.clone(), child)));
             let found: Map<String, Value> = found.collect();
             (!found.is_empty()).then_some(Value::Object(found))
         }
