@@ -47,6 +47,9 @@ fn stand_ins(home: &Home, example: &str) {
         let shop = root().join("crates/definitions/fixtures/shop.yaml");
         fs::copy(shop, home.path().join("shop.yaml")).unwrap();
     }
+    if example.contains("./notes/server.js") {
+        make_executable(&home.path().join("notes/server.js"), "");
+    }
     let names = example.lines().find_map(|line| line.strip_prefix("tools: ["));
     let names = names.map(|names| names.trim_end_matches(']')).unwrap_or_default();
     let tools = names.split(", ").filter(|name| !name.is_empty()).map(|name| {

@@ -313,7 +313,7 @@ fn files(folder: &Path) -> Result<(), Failure> {
 
 /// Files of a world whose worker starts an MCP server, for a folder that has none yet.
 pub(crate) fn with_server(folder: &Path) -> Result<(), Failure> {
-    write(folder, AGENT_FILE, &AGENT.replace("sign]", "sign, pin]"))?;
+    write(folder, AGENT_FILE, &AGENT.replace("turn]", "turn, pin]"))?;
     write(folder, "tools.yaml", &format!("{TOOLS}{SERVER}"))
 }
 

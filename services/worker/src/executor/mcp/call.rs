@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::{Map, Value};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::super::{Ended, NotStarted, Output};
@@ -20,8 +20,9 @@ use super::content;
 use super::instance::Instance;
 use super::pool::Lease;
 
-/// How long a server that was told to stop may take to answer after all.
-const LAST_WORD: Duration = Duration::from_millis(300);
+/// How long a server that was told to stop may take to answer after all, or to put things in order,
+/// before its process is ended.
+const LAST_WORD: Duration = Duration::from_millis(500);
 /// How long a cancel may take to be sent.
 const SENDING: Duration = Duration::from_millis(500);
 
@@ -134,9 +135,15 @@ impl Call {
         };
         tell(instance, id, reason).await;
         // Whoever had finished already says so; nobody else has to answer.
-        match timeout(LAST_WORD, answer).await {
+        let last = Instant::now() + LAST_WORD;
+        match timeout_at(last, answer).await {
             Ok(answer @ Ok(ServerResult::CallToolResult(_))) => Outcome::Answered(Box::new(answer)),
-            Ok(_) | Err(_) => stop,
+            // The client gives a request up with its cancel; the server has yet to read of it.
+            Ok(_) => {
+                sleep_until(last).await;
+                stop
+            }
+            Err(_) => stop,
         }
     }
 
