@@ -1,8 +1,8 @@
 //! Long-term memory, as a planner uses it: a run begins with what is recalled, and what its threads
 //! said is indexed behind the journal. Both may fail, and no run fails with them.
 //!
-//! - [`recalling`]: what a run begins with
-//! - [`pieces`]: what of a thread is kept; [`indexing`]: how it gets into the store
+//! - `recalling`: what a run begins with
+//! - `pieces`: what of a thread is kept; `indexing`: how it gets into the store
 
 pub(crate) mod indexing;
 mod pieces;
