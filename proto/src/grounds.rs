@@ -37,7 +37,10 @@ impl Grounds {
             return true;
         }
         let (Some(seen), Some(above)) = (fact.folded(), self.above) else { return false };
-        seen > above && self.there.binary_search(&seen).is_err()
+        let is_there = |sequence| self.there.binary_search(&sequence).is_ok();
+        // An end that leaves an input unread names the number before that input, whatever lies there.
+        let leaves_unread = matches!(fact, Fact::RunFinished(_)) && is_there(seen.next());
+        seen > above && !is_there(seen) && !leaves_unread
     }
 
     /// A record lies here; `plan` says whether it is one of the chain.
