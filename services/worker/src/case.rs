@@ -156,9 +156,20 @@ impl<'a> Case<'a> {
             at: self.now(),
         });
         match self.append_start(barred, expected, self.shared.ports.ids.nonce()).await? {
+            Landed::At(_) | Landed::Duplicate(_) if self.is_gone().await? => {
+                Ok(Flow::Settled(Settled::Ack))
+            }
             Landed::At(_) | Landed::Duplicate(_) => Ok(Flow::Settled(self.answer(answer).await?)),
             Landed::Lost { .. } => Ok(Flow::LookAgain),
         }
+    }
+
+    /// Whether the call itself was purged with the run that asked for it: a start of it would be gone
+    /// too, so nobody can say any more that there was none, and nobody waits for an answer.
+    async fn is_gone(&self) -> Result<bool, BusError> {
+        let journal = &self.shared.ports.journal;
+        let left = journal.read(self.thread, self.sequence, self.sequence).await?;
+        Ok(left.first().is_none_or(|record| record.sequence != self.sequence))
     }
 
     /// Appends to the start subject, behind `expected`.
