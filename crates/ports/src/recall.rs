@@ -47,6 +47,22 @@ impl Access {
     pub fn tenant(&self) -> &TenantId {
         &self.0
     }
+
+    /// Whether a store may take these: none of another tenant, and no more than a store takes at once.
+    pub fn admits(&self, fragments: &[Kept]) -> Result<(), BusError> {
+        if fragments.len() > MOST_AT_ONCE {
+            return Err(BusError::TooLarge { bytes: fragments.len(), limit: MOST_AT_ONCE });
+        }
+        for Kept { fragment, .. } in fragments {
+            if fragment.id.tenant != self.0 {
+                return Err(BusError::Refused("a fragment of another tenant".to_owned()));
+            }
+            if fragment.text.len() > LONGEST_TEXT {
+                return Err(BusError::TooLarge { bytes: fragment.text.len(), limit: LONGEST_TEXT });
+            }
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Debug for Access {

@@ -8,8 +8,7 @@ use async_trait::async_trait;
 use memory_core::fragment::FragmentId;
 use ports::BusError;
 use ports::recall::{
-    Access, Edition, Filter, Hit, Kept, LONGEST_TEXT, MOST_AT_ONCE, Put, Query, Recall, Scope,
-    Size, Space, Tombstone,
+    Access, Edition, Filter, Hit, Kept, Put, Query, Recall, Scope, Size, Space, Tombstone,
 };
 use proto::time::Timestamp;
 use qdrant_client::qdrant::{
@@ -140,7 +139,7 @@ impl QdrantRecall {
     }
 
     async fn put_all(&self, access: &Access, mut fragments: Vec<Kept>) -> Result<Put, BusError> {
-        check(access, &fragments)?;
+        access.admits(&fragments)?;
         self.check_space(&fragments).await?;
         let mut put = Put::default();
         let stones = self.stones(access).await?;
@@ -240,21 +239,6 @@ impl QdrantRecall {
         self.delete(filter).await?;
         Ok(gone)
     }
-}
-
-fn check(access: &Access, fragments: &[Kept]) -> Result<(), BusError> {
-    if fragments.len() > MOST_AT_ONCE {
-        return Err(BusError::TooLarge { bytes: fragments.len(), limit: MOST_AT_ONCE });
-    }
-    for Kept { fragment, .. } in fragments {
-        if fragment.id.tenant != *access.tenant() {
-            return Err(BusError::Refused("a fragment of another tenant".to_owned()));
-        }
-        if fragment.text.len() > LONGEST_TEXT {
-            return Err(BusError::TooLarge { bytes: fragment.text.len(), limit: LONGEST_TEXT });
-        }
-    }
-    Ok(())
 }
 
 #[async_trait]

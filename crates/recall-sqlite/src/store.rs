@@ -10,8 +10,8 @@ use memory_core::fragment::FragmentId;
 use memory_core::ranking::diverse;
 use ports::BusError;
 use ports::recall::{
-    Access, Edition, Filter, Hit, Kept, LONGEST_TEXT, MOST_AT_ONCE, MOST_HITS, Put, Query, Recall,
-    Scope, Size, Space, Tombstone,
+    Access, Edition, Filter, Hit, Kept, MOST_HITS, Put, Query, Recall, Scope, Size, Space,
+    Tombstone,
 };
 use proto::time::Timestamp;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
@@ -124,7 +124,7 @@ impl State {
     }
 
     fn put(&mut self, access: &Access, fragments: Vec<Kept>) -> Result<Put, Failed> {
-        check(access, &fragments)?;
+        access.admits(&fragments)?;
         let Self { conn, blocks, .. } = self;
         let tx = Self::begin(conn)?;
         check_space(&tx, &fragments)?;
@@ -296,21 +296,6 @@ impl State {
 fn full(line: Line) -> Kept {
     let vector = line.vector.map(|packed| Arc::from(packed.unpacked()));
     Kept { vector, ..line.kept }
-}
-
-fn check(access: &Access, fragments: &[Kept]) -> Result<(), BusError> {
-    if fragments.len() > MOST_AT_ONCE {
-        return Err(BusError::TooLarge { bytes: fragments.len(), limit: MOST_AT_ONCE });
-    }
-    for Kept { fragment, .. } in fragments {
-        if fragment.id.tenant != *access.tenant() {
-            return Err(BusError::Refused("a fragment of another tenant".to_owned()));
-        }
-        if fragment.text.len() > LONGEST_TEXT {
-            return Err(BusError::TooLarge { bytes: fragment.text.len(), limit: LONGEST_TEXT });
-        }
-    }
-    Ok(())
 }
 
 fn space_of(conn: &Connection) -> rusqlite::Result<Option<Space>> {

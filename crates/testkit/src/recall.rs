@@ -10,8 +10,8 @@ use memory_core::lexical::{Words, rarity};
 use memory_core::ranking::{Known, Reading, diverse, rank};
 use ports::BusError;
 use ports::recall::{
-    Access, Edition, Filter, Hit, Kept, LONGEST_TEXT, MOST_AT_ONCE, MOST_HITS, Put, Query, Recall,
-    Scope, Size, Space, Tombstone,
+    Access, Edition, Filter, Hit, Kept, MOST_HITS, Put, Query, Recall, Scope, Size, Space,
+    Tombstone,
 };
 use proto::ids::TenantId;
 use proto::time::Timestamp;
@@ -180,21 +180,11 @@ fn best(mut scored: Vec<(f32, &Kept)>, query: &Query) -> Vec<FragmentId> {
 }
 
 fn check(access: &Access, space: Option<&Space>, fragments: &[Kept]) -> Result<(), BusError> {
-    if fragments.len() > MOST_AT_ONCE {
-        return Err(BusError::TooLarge { bytes: fragments.len(), limit: MOST_AT_ONCE });
-    }
-    for kept in fragments {
-        if kept.fragment.id.tenant != *access.tenant() {
-            return Err(BusError::Refused("a fragment of another tenant".to_owned()));
-        }
-        let bytes = kept.fragment.text.len();
-        if bytes > LONGEST_TEXT {
-            return Err(BusError::TooLarge { bytes, limit: LONGEST_TEXT });
-        }
-        let dimension = space.map(|space| space.dimension);
-        if kept.vector.as_ref().is_some_and(|vector| Some(vector.len()) != dimension) {
-            return Err(BusError::Refused("a vector of another space".to_owned()));
-        }
+    access.admits(fragments)?;
+    let dimension = space.map(|space| space.dimension);
+    let is_strange = |vector: &[f32]| Some(vector.len()) != dimension;
+    if fragments.iter().filter_map(|kept| kept.vector.as_deref()).any(is_strange) {
+        return Err(BusError::Refused("a vector of another space".to_owned()));
     }
     Ok(())
 }
